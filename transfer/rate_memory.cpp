@@ -51,14 +51,12 @@ bool is_same_path(const RememberedRate& entry, const std::string& peer,
 }
 
 // make_folders makes what is missing of the path, for this user alone.
-void make_folders(const std::string& folder) {
-  for (std::size_t at = folder.find('/', 1); at != std::string::npos; at = folder.find('/', at + 1))
-    (void)::mkdir(folder.substr(0, at).c_str(), private_folder_mode);
-  (void)::mkdir(folder.c_str(),
-                private_folder_mode);  // what went wrong shows when the file is opened
-}
-
 }  // namespace
+
+void RateMemory::make_folder() const {
+  for (std::size_t at = file_.find('/', 1); at != std::string::npos; at = file_.find('/', at + 1))
+    (void)::mkdir(file_.substr(0, at).c_str(), private_folder_mode);
+}
 
 Result<std::vector<RememberedRate>> RateMemory::read() const {
   const std::string attempt = "read the remembered rates in " + file_;
@@ -121,7 +119,7 @@ Result<void> RateMemory::remember(const RememberedRate& path) const {
   const std::string text = Json{{"schema_version", schema_version}, {"rates", list}}.dump(1) + "\n";
 
   const std::string attempt = "remember the rate in " + file_;
-  make_folders(file_.substr(0, file_.rfind('/')));
+  make_folder();
   const auto create = [](const std::string& name) {
     return Fd{::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                      private_file_mode)};

@@ -42,6 +42,9 @@ class RateMemory {
   /// remember puts the entry first and replaces the file as a whole; what cannot be read of it is
   /// dropped. Syscalls: mkdir, open, pwrite, rename.
   [[nodiscard]] Result<void> remember(const RememberedRate& path) const;
+  /// make_folder makes the file's, and those above it, for this user alone; what went wrong shows
+  /// when the file is opened. Syscalls: mkdir.
+  void make_folder() const;
 
  private:
   [[nodiscard]] Result<std::vector<RememberedRate>> read() const;

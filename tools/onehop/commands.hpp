@@ -17,6 +17,7 @@ struct DoctorOptions {
                            ///< drivers down for a second
   bool is_on_spare_queue = false;  ///< on one queue alone, and with a frame
   std::string report_file;         ///< empty: none
+  bool has_system_calls = false;   ///< print the list of send and recv, and nothing else
 };
 
 /// run_program reads the command line, runs the command, and returns the exit code.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "tools/confine/seccomp.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/doctor.hpp"
 #include "tools/onehop/privilege.hpp"
@@ -35,7 +36,20 @@ Result<Diagnosis> diagnose(const std::string& interface, Probe probe) {
   return out;
 }
 
+namespace {
+
+ExitCode print_system_calls() {
+  for (const confine::SystemCall& call : confine::system_calls()) {
+    const std::string_view when = confine::describe(call.let);
+    fmt::print("{}{}{}\n", call.name, when.empty() ? "" : "  ", when);
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
 ExitCode doctor_command(const DoctorOptions& options) {
+  if (options.has_system_calls) return print_system_calls();
   OutputOptions common;
   common.is_json = options.is_json;
   const Reporter reporter{common, "doctor"};
@@ -71,8 +85,8 @@ ExitCode doctor_command(const DoctorOptions& options) {
   }
   if (options.report_file.empty()) return code;
   // Made by sudo's user, the file is that user's.
-  auto written = become_sudo_user();
-  const auto rc = written ? write_report(options.report_file, found) : written.error();
+  const auto user = become_for_files({}, {});
+  const auto rc = user ? write_report(options.report_file, found) : user.error();
   if (!rc) {
     reporter.error(rc.error());
     return rc.error().code;

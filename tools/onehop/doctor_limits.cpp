@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What this process may do: capabilities, locked memory, io_uring; and who seals frames.
 #include <fmt/format.h>
-#include <linux/capability.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <array>
 
 #include "engine/crypto/aead.hpp"
 #include "engine/file/file_io.hpp"
+#include "tools/confine/confine.hpp"
 #include "tools/onehop/doctor.hpp"
 #include "tools/onehop/quantity.hpp"
-
-#ifndef CAP_BPF
-#define CAP_BPF 39
-#endif
 
 namespace onehop::tool {
 
@@ -30,12 +24,8 @@ constexpr std::array<Capability, 4> wanted{{{CAP_NET_RAW, "CAP_NET_RAW"},
                                             {CAP_BPF, "CAP_BPF"},
                                             {CAP_IPC_LOCK, "CAP_IPC_LOCK"}}};
 
-/// has_capability looks at the effective set. Syscalls: capget.
 bool has_capability(unsigned number) {
-  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
-  if (::syscall(SYS_capget, &header, data.data()) != 0) return false;
-  return (data[number / 32].effective >> (number % 32) & 1) != 0;
+  return (confine::effective_capabilities() & confine::bit_of(number)) != 0;
 }
 
 Finding find_capabilities() {
@@ -90,12 +80,28 @@ Finding find_io_uring() {
           false,        io.error().hint};
 }
 
+/// find_confinement: what send and recv give up before they listen to a peer.
+Finding find_confinement() {
+  const std::string missing = confine::missing_in_kernel();
+  const Json value{{"landlock_abi", confine::landlock_abi()}, {"seccomp", confine::has_seccomp()}};
+  if (missing.empty())
+    return {"limits", "confinement", Verdict::good, confine::describe_kernel(), value};
+  return {"limits",
+          "confinement",
+          Verdict::bad,
+          missing,
+          value,
+          "send and recv say so and go on. It takes Linux 5.19 with Landlock among lsm=, and a "
+          "sandbox around it that allows both"};
+}
+
 }  // namespace
 
 void find_limits(Diagnosis& out) {
   out.findings.push_back(find_capabilities());
   out.findings.push_back(find_locked_memory());
   out.findings.push_back(find_io_uring());
+  out.findings.push_back(find_confinement());
   const std::string aead{crypto::name(crypto::resolve(crypto::AeadBackend::automatic))};
   out.findings.push_back({"limits", "aead", Verdict::info, "AES-128-GCM by " + aead, aead});
 }

@@ -150,7 +150,9 @@ void Frontend::on(const api::Progress& progress) {
     progress_.update(progress);
   else
     progress_.finish();
-  if (publisher_ || !is_watchable_.exchange(false)) return;
+}
+
+void Frontend::let_watch() {
   auto opened = watch::Publisher::open(io_, [this] { return watch::line_of(newest_); });
   if (opened.has_value())
     publisher_ = std::move(opened).value();

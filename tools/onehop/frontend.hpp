@@ -5,7 +5,7 @@
 //   own thread: transfer.run() ── event ──▶ main thread: io_context ─▶ stdout, stderr, watchers
 //                            ◀── interrupt(), answer() ──
 //
-// Members are the main thread's, but for handler()'s function and let_watch().
+// Members are the main thread's, but for handler()'s function.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -30,9 +30,10 @@ class Frontend {
   /// handler is for the Transfer. What comes before run() is shown when that begins, but for
   /// warnings, which come before the code is asked for.
   [[nodiscard]] api::Handler handler();
-  /// let_watch lets `onehop watch` see this process, from now on and as the user that it now is. A
+  /// let_watch lets `onehop watch` see this process, as the user that it now is, from run() on. A
   /// machine without a place for the socket is no reason not to transfer: it is said.
-  void let_watch() { is_watchable_ = true; }
+  void let_watch();
+  [[nodiscard]] const Reporter& reporter() const { return reporter_; }
   /// run runs the opened transfer until it is over, writes --report, and returns what the process
   /// exits with.
   [[nodiscard]] ExitCode run(api::Transfer& transfer);
@@ -61,8 +62,7 @@ class Frontend {
   boost::asio::io_context io_;
   Interrupts interrupts_;
   const std::thread::id main_thread_ = std::this_thread::get_id();
-  api::Transfer* transfer_ = nullptr;  // while it runs
-  std::atomic<bool> is_watchable_ = false;
+  api::Transfer* transfer_ = nullptr;              // while it runs
   std::atomic<bool> is_progress_waiting_ = false;  // at most one is on its way to us
   api::Progress newest_;
   const std::string report_file_;

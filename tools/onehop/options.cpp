@@ -38,6 +38,10 @@ void add_common_options(CLI::App& app, api::Options& o, OutputOptions& output) {
          "--code-file", output.code_file,
          "file that holds the code ('-' for standard input; else ONEHOP_CODE, else a prompt)")
       ->type_name("FILE");
+  app.add_option("--user", output.user,
+                 "started as root: whose rights files are touched with (default: who called sudo; "
+                 "of a receiver else the folder's owner)")
+      ->type_name("NAME");
   CLI::OptionDefaults& defaults = *app.option_defaults();
   defaults.group("Rate");
   app.add_option("--max-rate", o.rate_max,

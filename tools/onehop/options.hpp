@@ -21,6 +21,7 @@ struct OutputOptions {
   std::string report_file;  ///< of what was left out or has no name there; empty: none
   bool is_json = false;
   bool is_quiet = false;
+  std::string user;     ///< whose files these are; empty: as find_user() has it
   bool is_p2p = false;  ///< the other end needs no address of ours: --p2p is enough
 };
 

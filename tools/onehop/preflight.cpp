@@ -11,21 +11,13 @@
 
 #include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
-#include "tools/onehop/privilege.hpp"
 
 namespace onehop::tool {
 
 namespace {
 
 bool may(const std::string& path, int mode) {
-  // Root may do all of it, and the user that it becomes later may not: that shows when it does.
-  return becomes_sudo_user() || ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
-}
-
-std::string folder_of(const std::string& file) {
-  const std::size_t slash = file.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : file.substr(0, slash);
+  return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
 }
 
 Result<void> check_output_file(const std::string& what, const std::string& file) {
@@ -45,6 +37,12 @@ Result<void> check_output_file(const std::string& what, const std::string& file)
 }
 
 }  // namespace
+
+std::string folder_of(const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : file.substr(0, slash);
+}
 
 Result<void> check_folder(const std::string& folder) {
   const std::string attempt = "receive into " + folder;

@@ -11,12 +11,15 @@
 
 namespace onehop::tool {
 
-/// check_folder: files can be received into `folder`. Under sudo whether its user may write there
-/// is not judged. Syscalls: stat, faccessat.
+/// folder_of a file's name: what its last slash ends, or this folder.
+[[nodiscard]] std::string folder_of(const std::string& file);
+
+/// check_folder: files can be received into `folder` by who this process is now. Syscalls: stat,
+/// faccessat.
 [[nodiscard]] Result<void> check_folder(const std::string& folder);
 
 /// check_output_files: the files of --trace and --receipt, which need not exist, can be written; an
-/// empty name is none. Under sudo as check_folder(). Syscalls: stat, faccessat.
+/// empty name is none. Syscalls: stat, faccessat.
 [[nodiscard]] Result<void> check_output_files(const api::Options& options);
 
 /// check_interface: there is one of this name; an empty name is none. Error: 9, for the user named

@@ -25,6 +25,7 @@
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/encoding.hpp"
 #include "tools/onehop/help.hpp"
+#include "tools/onehop/privilege.hpp"
 #include "tools/onehop/refusal.hpp"
 #include "tools/onehop/report.hpp"
 #if ONEHOP_HAS_P2P
@@ -220,6 +221,9 @@ CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
                    "write what was found to this new file, without names and addresses, to be sent "
                    "to us")
       ->type_name("FILE");
+  command->add_flag("--system-calls", doctor.has_system_calls,
+                    "print which system calls send and recv can make once they listen to a peer, "
+                    "and look at nothing");
   command->add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
   return command;
 }
@@ -358,6 +362,8 @@ int Program::run(int argc, char** argv) {
   remember_command_line(argc, argv);
   const std::span<char* const> words{argv, static_cast<std::size_t>(argc)};
   try {
+    const auto rights = CallerRights::take();  // what sudo gives is not for reading --config
+    if (rights.has_error()) return refuse(app_, rights.error(), words);
     app_.parse(argc, argv);
   } catch (const CLI::Success& asked_for_help) {
     return app_.exit(asked_for_help);

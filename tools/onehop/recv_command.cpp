@@ -13,6 +13,7 @@
 #include "engine/file/clean.hpp"
 #include "engine/file/manifest.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/confinement.hpp"
 #include "tools/onehop/frontend.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
@@ -38,19 +39,40 @@ Result<void> check_files(const api::ReceiveOptions& options) {
 /// check_machine sees now what each sender would find out.
 Result<void> check_machine(const api::ReceiveOptions& options) {
   ONEHOP_TRY(listen, host::parse_endpoint(options.listen));
-  ONEHOP_TRYV(check_files(options));
   ONEHOP_TRYV(check_interface(options.common.interface));
   return options.common.io == "dpdk" ? success() : check_udp_port(listen);
 }
 
-Result<void> open(const RecvCommand& command, api::Transfer& transfer) {
-  ONEHOP_TRYV(host::result_of(transfer.check()));
-  ONEHOP_TRYV(check_machine(command.transfer));
-  ONEHOP_TRYV(host::result_of(transfer.open()));
+Result<void> take_code(const RecvCommand& command, api::Transfer& transfer) {
   if (command.output.code_file.empty() && std::getenv("ONEHOP_CODE") == nullptr) return success();
   ONEHOP_TRY(code,
              session::read_code({.file = command.output.code_file, .is_prompt_allowed = false}));
   return host::result_of(transfer.set_code(code.text()));
+}
+
+/// Sockets and rings are opened first, while the privileges are there. All else is its user's.
+Result<void> open(const RecvCommand& command, const std::optional<User>& user, Frontend& frontend,
+                  api::Transfer& transfer) {
+  const api::ReceiveOptions& options = command.transfer;
+  ONEHOP_TRYV(host::result_of(transfer.check()));
+  if (!user) {
+    ONEHOP_TRYV(check_files(options));
+  }
+  ONEHOP_TRYV(check_machine(options));
+  ONEHOP_TRYV(host::result_of(transfer.open()));
+  ONEHOP_TRYV(become(user));
+  if (user) {
+    ONEHOP_TRYV(check_files(options));
+  }
+  ONEHOP_TRYV(take_code(command, transfer));
+  frontend.let_watch();
+  return confine_transfer({.options = options.common,
+                           .output = command.output,
+                           .destination = options.stream_fd < 0 ? options.directory : "",
+                           .listen = options.listen,
+                           .stream_fd = options.stream_fd,
+                           .is_other_user = user.has_value()},
+                          frontend.reporter());
 }
 
 /// The folder "-" is standard output, which takes one session.
@@ -66,7 +88,7 @@ Result<void> take_stream(RecvCommand& command) {
 }
 
 Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) {
-  ONEHOP_TRYV(become_sudo_user());
+  ONEHOP_TRYV(become_for_files(command.output.user, *command.clean));
   const std::string_view done = command.is_dry_run ? "would be removed" : "removed";
   std::uint64_t removed = 0, removed_bytes = 0, kept = 0, failed = 0;
   const auto report = [&](const file::CleanItem& item) {
@@ -97,17 +119,11 @@ Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) 
 
 /// `before_run`: called with the opened transfer; what it returns lives while that runs.
 ExitCode receive_files(
-    RecvCommand command, Frontend& frontend,
+    const RecvCommand& command, const std::optional<User>& user, Frontend& frontend,
     const std::function<Result<std::shared_ptr<void>>(api::Transfer&)>& before_run = {}) {
-  command.transfer.before_files = [&frontend]() -> api::Error {
-    if (auto become = become_sudo_user(); !become.has_value()) return host::to_api(become.error());
-    frontend.let_watch();
-    return {};
-  };
   api::Transfer transfer{command.transfer, frontend.handler()};
-  if (auto opened = open(command, transfer); !opened.has_value())
+  if (auto opened = open(command, user, frontend, transfer); !opened.has_value())
     return frontend.fail(opened.error());
-  if (!becomes_sudo_user()) frontend.let_watch();  // else at the first offer, as that user
   std::shared_ptr<void> beside;
   if (before_run) {
     auto ready = before_run(transfer);
@@ -120,8 +136,9 @@ ExitCode receive_files(
 #if ONEHOP_HAS_P2P
 /// receive_over_group leaves the group when it returns, and where it does not, too (GroupKeeper).
 /// Nobody but members of the group can connect.
-ExitCode receive_over_group(RecvCommand command, Frontend& frontend) {
-  if (!becomes_sudo_user()) {  // before the other machine is kept waiting for nothing
+ExitCode receive_over_group(RecvCommand command, const std::optional<User>& user,
+                            Frontend& frontend) {
+  if (!user) {  // before the other machine is kept waiting for nothing
     if (auto checked = check_files(command.transfer); checked.has_error())
       return frontend.fail(checked.error());
   }
@@ -136,7 +153,7 @@ ExitCode receive_over_group(RecvCommand command, Frontend& frontend) {
     ONEHOP_TRY(door, group.value().keep_open(reporter, [&transfer] { transfer.interrupt(); }));
     return std::shared_ptr<void>{std::move(door)};
   };
-  return receive_files(std::move(command), frontend, keep_open);
+  return receive_files(command, user, frontend, keep_open);
 }
 #endif
 
@@ -154,10 +171,13 @@ ExitCode recv_command(RecvCommand command) {
   Frontend frontend{command.output, "recv"};
   if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
   command.transfer.common.command_line = command_line();
+  const auto user = find_user(command.output.user,
+                              command.transfer.stream_fd < 0 ? command.transfer.directory : "");
+  if (user.has_error()) return frontend.fail(user.error());
 #if ONEHOP_HAS_P2P
-  if (command.p2p.is_wanted) return receive_over_group(std::move(command), frontend);
+  if (command.p2p.is_wanted) return receive_over_group(std::move(command), user.value(), frontend);
 #endif
-  return receive_files(std::move(command), frontend);
+  return receive_files(command, user.value(), frontend);
 }
 
 }  // namespace onehop::tool

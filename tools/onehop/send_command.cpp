@@ -8,6 +8,7 @@
 #include "control/session/code.hpp"
 #include "engine/file/scan_arguments.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/confinement.hpp"
 #include "tools/onehop/frontend.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
@@ -29,17 +30,31 @@ Result<void> check_files(const api::SendOptions& options) {
   return check_output_files(options.common);
 }
 
-Result<void> open(const SendCommand& command, api::Transfer& transfer) {
+/// Sockets and rings are opened first, while the privileges are there; then files are looked at by
+/// their user, before anybody is asked for a code.
+Result<void> open(const SendCommand& command, const std::optional<User>& user, Frontend& frontend,
+                  api::Transfer& transfer) {
+  const api::SendOptions& options = command.transfer;
   ONEHOP_TRYV(host::result_of(transfer.check()));
-  // Before anybody is asked for a code. What sudo started looks at files as its user, later.
-  if (!becomes_sudo_user()) {
-    ONEHOP_TRYV(check_files(command.transfer));
+  if (!user) {
+    ONEHOP_TRYV(check_files(options));
   }
   ONEHOP_TRYV(host::result_of(transfer.open()));
+  ONEHOP_TRYV(become(user));
+  if (user) {
+    ONEHOP_TRYV(check_files(options));
+  }
   ONEHOP_TRY(code, session::read_code({.file = command.output.code_file}));
   ONEHOP_TRYV(host::result_of(transfer.set_code(code.text())));
-  ONEHOP_TRY(has_become, become_sudo_user());
-  return has_become ? check_files(command.transfer) : success();
+  frontend.let_watch();
+  return confine_transfer({.options = options.common,
+                           .output = command.output,
+                           .sources = options.paths,
+                           .to = options.to,
+                           .state_file = options.rate_memory_file,
+                           .stream_fd = options.stream_fd,
+                           .is_other_user = user.has_value()},
+                          frontend.reporter());
 }
 
 /// The path "-" is standard input.
@@ -62,17 +77,17 @@ Result<void> take_stream(SendCommand& command) {
   return success();
 }
 
-Result<void> dry_run_as_user(const api::SendOptions& options) {
-  ONEHOP_TRYV(become_sudo_user());
-  ONEHOP_TRYV(host::check_word("--symlinks", options.symlinks));
-  return dry_run(options);
+Result<void> dry_run_as_user(const SendCommand& command) {
+  ONEHOP_TRYV(become_for_files(command.output.user, {}));
+  ONEHOP_TRYV(host::check_word("--symlinks", command.transfer.symlinks));
+  return dry_run(command.transfer);
 }
 
-ExitCode transfer_files(const SendCommand& command, Frontend& frontend) {
+ExitCode transfer_files(const SendCommand& command, const std::optional<User>& user,
+                        Frontend& frontend) {
   api::Transfer transfer{command.transfer, frontend.handler()};
-  if (auto opened = open(command, transfer); !opened.has_value())
+  if (auto opened = open(command, user, frontend, transfer); !opened.has_value())
     return frontend.fail(opened.error());
-  frontend.let_watch();
   return frontend.run(transfer);
 }
 
@@ -81,8 +96,8 @@ ExitCode transfer_files(const SendCommand& command, Frontend& frontend) {
 constexpr double p2p_wait_seconds = 30;
 
 /// send_over_group leaves the group when it returns, and where it does not, too (GroupKeeper).
-ExitCode send_over_group(SendCommand command, Frontend& frontend) {
-  if (!becomes_sudo_user()) {  // before the other machine is kept waiting for nothing
+ExitCode send_over_group(SendCommand command, const std::optional<User>& user, Frontend& frontend) {
+  if (!user) {  // before the other machine is kept waiting for nothing
     if (auto checked = check_files(command.transfer); checked.has_error())
       return frontend.fail(checked.error());
   }
@@ -95,29 +110,36 @@ ExitCode send_over_group(SendCommand command, Frontend& frontend) {
   command.transfer.common.interface = group.value().interface();
   command.transfer.to = group.value().peer_address();
   command.transfer.wait_seconds = std::max(command.transfer.wait_seconds, p2p_wait_seconds);
-  return transfer_files(command, frontend);
+  return transfer_files(command, user, frontend);
 }
 #endif
+
+Result<std::vector<std::string>> read_excludes_of_caller(const SendCommand& command) {
+  ONEHOP_TRY(rights, CallerRights::take());
+  return read_excludes(command.excludes);
+}
 
 }  // namespace
 
 ExitCode send_command(SendCommand command) {
   command.transfer.common.command_line = command_line();
-  command.transfer.rate_memory_file = rate_memory_file();
   Frontend frontend{command.output, "send"};
-  if (auto excludes = read_excludes(command.excludes); excludes.has_value())
+  const auto user = find_user(command.output.user, {});
+  if (user.has_error()) return frontend.fail(user.error());
+  command.transfer.rate_memory_file = rate_memory_file(user.value());
+  if (auto excludes = read_excludes_of_caller(command); excludes.has_value())
     command.transfer.excludes = std::move(excludes).value();
   else
     return frontend.fail(excludes.error());
   if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
   if (command.is_dry_run) {
-    const auto listed = dry_run_as_user(command.transfer);
+    const auto listed = dry_run_as_user(command);
     return listed.has_value() ? ExitCode::done : frontend.fail(listed.error());
   }
 #if ONEHOP_HAS_P2P
-  if (command.p2p.is_wanted) return send_over_group(std::move(command), frontend);
+  if (command.p2p.is_wanted) return send_over_group(std::move(command), user.value(), frontend);
 #endif
-  return transfer_files(command, frontend);
+  return transfer_files(command, user.value(), frontend);
 }
 
 }  // namespace onehop::tool

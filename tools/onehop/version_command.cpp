@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/crypto/aead.hpp"
+#include "tools/confine/confine.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/commit.hpp"
 #include "transfer/ports.hpp"
@@ -26,6 +27,9 @@ ExitCode version_command(bool is_verbose) {
           "off: libsystemd was missing when this was built; wpa_cli forms Wi-Fi Direct groups");
   fmt::print("  frames are sealed with AES-128-GCM by {}\n",
              crypto::name(crypto::resolve(crypto::AeadBackend::automatic)));
+  fmt::print("  send and recv are confined by {}\n", confine::describe_kernel());
+  if (const std::string missing = confine::missing_in_kernel(); !missing.empty())
+    fmt::print("  they are not confined by all means: {}\n", missing);
   return ExitCode::done;
 }
 
