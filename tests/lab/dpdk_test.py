@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from program import (
-    ADDRESS_B, ADDRESS_B6, CODE, END_KEYS, PATIENCE, End, Skip, World, check, digest, end_all,
-    main)
+    ADDRESS_B, ADDRESS_B6, CODE, PATIENCE, End, Skip, World, check, digest, end_all, main)
 
 MB = 1_000_000
 RUNTIME = Path("/var/run/dpdk")
@@ -97,8 +96,6 @@ class Vhost(Memif):
 
 
 def check_end(event, role, driver, size, scope) -> None:
-    missing = [key for key in END_KEYS if key not in event]
-    check(not missing, f"{role}: the end event lacks {missing}")
     check(event["io_used"] == "dpdk" and event["io_mode"] == driver,
           f"{role}: {event['io_used']}/{event['io_mode']}")
     check(event["bytes_total"] == size and event["hash_ok"] is True, f"{role}: bytes and hash")

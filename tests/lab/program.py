@@ -17,6 +17,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import event_schema
+
 SKIP = 77
 CODE = "a-code-of-the-lab-tests-0123456789"
 ADDRESS_B, ADDRESS_B6 = "10.111.0.2", "fd00:111::2"
@@ -24,13 +26,6 @@ ADDRESS_B, ADDRESS_B6 = "10.111.0.2", "fd00:111::2"
 # hang the suite.
 PATIENCE = 60
 LOOK_S = 0.01  # how often a test looks at what the ends have said
-# The keys that design promises of the `end` event on both sides.
-END_KEYS = """schema_version type bytes_total seconds goodput_bps cpu_seconds cpu_ns_per_byte
-    frames_total retransmitted_bytes_total loss_ratio srtt_ns io_requested io_used io_mode
-    law tx_queue rx_ring app_buffer files_total hash_ok file_io softirq_seconds cpu_method
-    system_busy_seconds tail_probes_total interface_drops""".split()
-QUEUE_KEYS = ("scope capacity_bytes occupancy_bytes_p50 occupancy_bytes_p99 occupancy_bytes_max "
-              "refused_total underflow_ns_total").split()
 
 
 class Skip(Exception):
@@ -49,6 +44,7 @@ class End:
         """terminal: a descriptor that is standard input and standard error instead of nothing and a
         file."""
         self.output, self.errors = Path(folder, f"{label}.out"), Path(folder, f"{label}.err")
+        self._judged = 0
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith("SUDO_")
         } | {"ONEHOP_CODE": code}
@@ -58,11 +54,15 @@ class End:
                 stderr=err if terminal is None else terminal, env=environment)
 
     def events(self, kind=None) -> list[Any]:
+        """All of them are as docs/json.md says."""
         lines = [
             line for line in self.output.read_text().splitlines()
             if line.startswith("{") and line.endswith("}")
         ]
         events = [json.loads(line) for line in lines]
+        faults = [fault for event in events[self._judged:] for fault in event_schema.faults(event)]
+        check(not faults, f"events are as docs/json.md says: {faults}")
+        self._judged = len(events)
         return [event for event in events if kind is None or event["type"] == kind]
 
     def wait_for(self, condition, claim) -> None:
