@@ -45,7 +45,8 @@ def faults_of(name, value) -> Iterator[str]:
                 yield f"{name}: '{key}' is null"
         elif kind in schema() and isinstance(one, dict):
             yield from (f"{key} of {name}, {fault}" for fault in faults_of(kind, one))
-        elif not isinstance(one, KINDS.get(kind, dict)) or (kind != "flag" and isinstance(one, bool)):
+        elif (not isinstance(one, KINDS.get(kind, dict))
+              or (kind != "flag" and isinstance(one, bool))):
             yield f"{name}: '{key}' is no {kind}: {one!r}"
 
 

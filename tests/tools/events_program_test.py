@@ -53,7 +53,7 @@ def seen_events(onehop) -> list[dict]:
 
 def test_each_type_is_printed_as_its_table_says(onehop) -> None:
     seen = {event["type"] for event in seen_events(onehop)}
-    # A sender whose tree is read within its start has no manifest, a code that is given is no event.
+    # A tree that is read within the start has no manifest; a code that is given is no event.
     missing = set(event_schema.types()) - seen - set(P2P) - {"manifest", "code"}
     check(not missing, f"no event of these types was seen: {missing} of {seen}")
 
