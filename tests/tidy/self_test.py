@@ -164,6 +164,9 @@ FAULTS: Any = (
         "docs/a.md": f"<!-- {DUAL} -->\n`configs/a.toml`, `configs`, `docs/NAME.md`, "
                      "`/etc/a`\n`configs/b.toml`\n"
     }, "docs/a.md:3: error: [path] configs/b.toml is not there"),
+    ("link that leads nowhere", {
+        "docs/a.md": f"<!-- {DUAL} -->\n[a](a.md#x) [b](../README.md) [c](results/b.md#y)\n",
+    }, "docs/a.md:2: error: [path] docs/results/b.md, which the link results/b.md leads to"),
     ("class that is not there", {
         "control/README.md": f"<!-- {DUAL} -->\n`Law`, `Law::step()`, `law::Law`, `Rule`\n",
         "control/law/a.hpp": LAW

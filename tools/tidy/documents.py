@@ -3,6 +3,7 @@
 describe the code also classes, their members and functions. What docs/architecture.md defines below
 "Ten words" no other of these pages defines. Used by tidy."""
 import pathlib
+import posixpath
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 ROOMS = ("engine/", "xdp/", "control/", "transfer/", "tools/")
 # Pages on the code: a name in them that nobody finds misleads.
 DRAWN = "docs/architecture.md"
+LINK = re.compile(r"\]\(([\w./-]+)(?:#[^()]*)?\)")
 PATH = re.compile(r"`([\w.-]+/[\w./-]*)`")
 NAME = re.compile(r"`(?:[a-z]\w*::)*([A-Z][a-z]\w*)(?:::(~?\w+))?(?:\(\))?`")
 FUNCTION = re.compile(r"`([a-z]\w*)\(\)`")
@@ -73,6 +75,10 @@ def findings(tree) -> Iterator[Any]:
                 if name.split("/")[0] in known and name.rstrip(
                         "/") not in known and "NAME" not in name:
                     yield path, number, f"{name} is not there"
+            for name in LINK.findall(line):
+                place = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+                if place not in known:
+                    yield path, number, f"{place}, which the link {name} leads to, is not there"
             if is_on_code(path):
                 for name in faults_of_line(line, is_fence, declared, code):
                     yield path, number, f"the code has no {name}"
