@@ -2,16 +2,14 @@
 #include "tools/fwp/table.hpp"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+
+#include "tools/plot/gnuplot.hpp"
 
 namespace onehop::fwp {
 
@@ -69,23 +67,6 @@ std::string script_of(const Table& table, const std::string& picture) {
                          plots.empty() ? "plot " : ", ", row, table.rows[row].name);
   }
   return out + plots + "\n";
-}
-
-/// False: there is no gnuplot.
-Result<bool> draw(const std::filesystem::path& script) {
-  std::string program = "gnuplot", argument = script.string();
-  char* const argv[] = {program.data(), argument.data(), nullptr};
-  pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, "gnuplot", nullptr, nullptr, argv, environ);
-  if (error == ENOENT) return false;
-  if (error != 0) return errno_error(ExitCode::internal_error, "start gnuplot", {}, error);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status != 0)
-    return Error{ExitCode::internal_error, "draw " + script.string(), "gnuplot failed",
-                 "its message is above"};
-  return true;
 }
 
 }  // namespace
@@ -214,9 +195,9 @@ Result<void> write_files(const Table& table, const std::string& folder, std::str
                  error.value()};
   ONEHOP_TRYV(write(base / (table.id + ".txt"), text_of(table)));
   ONEHOP_TRYV(write(base / (table.id + ".json"), json_of(table).dump(1) + "\n"));
-  const std::filesystem::path script = base / (table.id + ".gp");
-  ONEHOP_TRYV(write(script, script_of(table, (base / (table.id + ".svg")).string())));
-  ONEHOP_TRY(is_drawn, draw(script));
+  const std::string script = table.id + ".gp";
+  ONEHOP_TRYV(write(base / script, script_of(table, table.id + ".svg")));
+  ONEHOP_TRY(is_drawn, plot::run_gnuplot(folder, script));
   if (!is_drawn)
     notice = "no pictures: gnuplot is not installed (gnuplot-nox); the .gp files are there";
   return success();

@@ -2,15 +2,12 @@
 // write_files(): a table's text, JSON and gnuplot scripts on disk. A script holds its data, so it
 // can be changed and run again.
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include "tools/ns3/table.hpp"
+#include "tools/plot/gnuplot.hpp"
 #include "tools/plot/gnuplot_string.hpp"
 
 namespace onehop::sim {
@@ -97,23 +94,6 @@ std::string series_of(const Table& table, const std::string& picture) {
   return plots.empty() ? std::string{} : out + plots + "\n";
 }
 
-/// False: there is no gnuplot.
-Result<bool> draw(const std::filesystem::path& script) {
-  std::string program = "gnuplot", argument = script.string();
-  char* const argv[] = {program.data(), argument.data(), nullptr};
-  pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, "gnuplot", nullptr, nullptr, argv, environ);
-  if (error == ENOENT) return false;
-  if (error != 0) return errno_error(ExitCode::internal_error, "start gnuplot", {}, error);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status != 0)
-    return Error{ExitCode::internal_error, "draw " + script.string(), "gnuplot failed",
-                 "its message is above"};
-  return true;
-}
-
 }  // namespace
 
 Result<void> write_files(const Table& table, const std::string& folder, std::string& notice) {
@@ -130,9 +110,7 @@ Result<void> write_files(const Table& table, const std::string& folder, std::str
   ONEHOP_TRYV(write(base / (id + ".txt"), text_of(table)));
   ONEHOP_TRYV(write(base / (id + ".json"), json_of(table).dump(1) + "\n"));
   std::vector<std::pair<std::string, std::string>> scripts;
-  const auto picture = [&](const std::string& name) {
-    return (base / (id + "-" + name + ".svg")).string();
-  };
+  const auto picture = [&](const std::string& name) { return id + "-" + name + ".svg"; };
   for (std::string metric : table.scenario.metrics) {
     std::string name = metric;
     for (char& c : name)
@@ -142,9 +120,9 @@ Result<void> write_files(const Table& table, const std::string& folder, std::str
   scripts.emplace_back("time", series_of(table, picture("time")));
   for (const auto& [name, script] : scripts) {
     if (script.empty()) continue;
-    const std::filesystem::path path = base / (id + "-" + name + ".gp");
-    ONEHOP_TRYV(write(path, script));
-    ONEHOP_TRY(is_drawn, draw(path));
+    const std::string file = id + "-" + name + ".gp";
+    ONEHOP_TRYV(write(base / file, script));
+    ONEHOP_TRY(is_drawn, plot::run_gnuplot(folder, file));
     if (!is_drawn)
       notice = "no pictures: gnuplot is not installed (gnuplot-nox); the .gp files are there";
   }
