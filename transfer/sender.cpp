@@ -104,7 +104,7 @@ Result<void> Sender::check_own() const {
   if (to.host.empty())
     return Error{ExitCode::usage, "read --to", "it names no host",
                  "Write --to HOST or --to HOST:PORT"};
-  ONEHOP_TRYV(check_word("--symlinks", options_.symlinks));
+  ONEHOP_TRYV(check_send_options(options_));
   if (options_.stream_fd >= 0) {
     if (!options_.paths.empty() || options_.stream_name.empty())
       return Error{ExitCode::usage, "send a stream",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "transfer/settings.hpp"
 
+#include <fmt/format.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -55,6 +56,15 @@ Result<void> check_word(std::string_view option, const std::string& value) {
   for (const std::string& word : words) list += (list.empty() ? "" : "|") + word;
   return Error{ExitCode::usage, "read " + std::string{option}, "it cannot be '" + value + "'",
                "Take " + list};
+}
+
+Result<void> check_send_options(const api::SendOptions& options) {
+  constexpr double wait_seconds_max = 3600;
+  ONEHOP_TRYV(check_word("--symlinks", options.symlinks));
+  if (options.wait_seconds >= 0 && options.wait_seconds <= wait_seconds_max)  // NaN is not
+    return success();
+  return Error{ExitCode::usage, "wait for a receiver",
+               fmt::format("it cannot be for {} s", options.wait_seconds), "Take 0 to 3600"};
 }
 
 Result<Settings> read_settings(const api::Options& options) {

@@ -34,6 +34,8 @@ struct Settings : api::Options {
 [[nodiscard]] std::vector<std::string> words_of(std::string_view option);
 /// check_word refuses a value that words_of() does not list. Error: 2.
 [[nodiscard]] Result<void> check_word(std::string_view option, const std::string& value);
+/// check_send_options is of those that a sender alone has.
+[[nodiscard]] Result<void> check_send_options(const api::SendOptions& options);
 
 /// Endpoint: HOST[:PORT], V6, [V6][:PORT], or :PORT. host is empty where none was given.
 struct Endpoint {

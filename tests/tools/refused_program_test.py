@@ -60,6 +60,28 @@ def test_an_empty_value_is_not_taken_for_none(onehop) -> None:
         here.refused_at_once("send", *commands["send"], "--config", config, words=("--max-rate",))
 
 
+def test_a_number_that_is_none_or_beyond_its_limits_is_refused(onehop) -> None:
+    numbers = ("nan", "-nan", "nan(1)", "inf", "-inf", "-1", "1e400", "1e99", "0x1p70", "1,5",
+               "99999999999999999999", " ", "7 s")
+    with Loopback(onehop) as here:
+        send = ("send", here.file(1), "--to", here.address)
+        recv = ("recv", "--listen", here.address)
+        whole = [(send, option) for option in ("--frame-size", "--key-interval", "--core",
+                                               "--max-rate")]
+        commands = [(send, "--wait"), *whole, (recv, "--core"), (recv, "--max-rate"),
+                    (("watch",), "--interval")]
+        for command, option in commands:
+            for number in numbers:
+                here.refused_at_once(*command, f"{option}={number}",
+                                     words=(option.split("-")[-1], number.strip()))
+        for option in ("--time", "--bytes"):
+            for number in numbers:
+                here.refused("bench", "loop", f"{option}={number}", words=(number.strip(),))
+        for number in ("nan", "-nan", "NAN"):
+            config = here.text("options.toml", f'[send]\nwait = "{number}"\n')
+            here.refused_at_once(*send, "--config", config, words=("--wait", number))
+
+
 def test_a_text_in_another_encoding_is_refused_by_its_name(onehop) -> None:
     with Loopback(onehop) as here:
         to = (here.file(1), "--to", here.address, "--wait", "0")

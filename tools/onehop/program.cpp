@@ -381,7 +381,7 @@ int Program::run(int argc, char** argv) {
         stderr);
     return static_cast<int>(ExitCode::internal_error);
   }
-  if (const auto error = empty_value(app_)) return refuse(app_, *error, words);
+  if (const auto error = value_fault(app_)) return refuse(app_, *error, words);
   for (const auto& [command, run_it] : commands_) {
     if (!command->parsed()) continue;
     if (command->get_name() == "send" || command->get_name() == "recv")

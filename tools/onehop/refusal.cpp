@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <sstream>
 #include <string_view>
 
@@ -86,6 +88,16 @@ std::string last_word(const std::string& sentence) {
   return sentence.substr(sentence.rfind(' ') + 1);
 }
 
+Error cannot_be(const CLI::Option& option, std::string remedy) {
+  return usage("read " + name_of(option),
+               "it cannot be '" + CLI::detail::join(option.results(), ",") + "'",
+               std::move(remedy));
+}
+
+bool is_no_number(const std::string& text) {
+  return std::isnan(std::strtod(text.c_str(), nullptr));
+}
+
 Error about(const CLI::Option& option, const CLI::Error& error, const std::string& see) {
   const std::string kind = error.get_name(), sentence = error.what(),
                     attempt = "read " + name_of(option);
@@ -102,8 +114,7 @@ Error about(const CLI::Option& option, const CLI::Error& error, const std::strin
     return usage(attempt, "it was given more than once", "Give it once");
   const bool is_limited = values_of(option) != option.get_type_name();
   if (is_limited || kind == "ConversionError")
-    return usage(attempt, "it cannot be '" + CLI::detail::join(option.results(), ",") + "'",
-                 is_limited ? "Take " + values_of(option) : see);
+    return cannot_be(option, is_limited ? "Take " + values_of(option) : see);
   const std::string before = name_of(option) + ": ";
   return usage(attempt, sentence.starts_with(before) ? sentence.substr(before.size()) : sentence,
                see);
@@ -120,13 +131,16 @@ std::string words_of(const CLI::App& app) {
   return words;
 }
 
-std::optional<Error> empty_value(const CLI::App& app) {
+std::optional<Error> value_fault(const CLI::App& app) {
   for (const CLI::App* command = &deepest(app); command != nullptr; command = command->get_parent())
     for (const CLI::Option* option : command->get_options()) {
       if (!option->nonpositional() || option->get_items_expected_max() == 0) continue;
-      if (std::ranges::find(option->results(), std::string{}) == option->results().end()) continue;
-      return usage("read " + name_of(*option), "its value is empty",
-                   "Write " + with_values(*option) + ", or leave it out");
+      const std::vector<std::string>& given = option->results();
+      if (std::ranges::find(given, std::string{}) != given.end())
+        return usage("read " + name_of(*option), "its value is empty",
+                     "Write " + with_values(*option) + ", or leave it out");
+      if (option->get_type_name().starts_with("FLOAT") && std::ranges::any_of(given, is_no_number))
+        return cannot_be(*option, "Take " + values_of(*option));
     }
   return std::nullopt;
 }
