@@ -8,17 +8,31 @@
 
 #include <algorithm>
 
+#include "control/link/nl80211_socket.hpp"
+
 namespace onehop::host {
 
 namespace {
 
 /// The order in which addresses are offered: who types one prefers the short one. In a group of
-/// Wi-Fi Direct, by the name that wpa_supplicant gives its interface, onehop's own members have no
-/// other address than the link-local one, and plain stations may have IPv4 alone.
+/// Wi-Fi Direct onehop's own members have no other address than the link-local one, and plain
+/// stations may have IPv4 alone.
 int rank_of(const LocalAddress& local) {
   if (!local.address.is_v6) return 0;
   if (!local.address.is_link_local()) return 1;
-  return local.interface.starts_with("p2p-") ? 0 : 2;
+  return local.is_p2p ? 0 : 2;
+}
+
+/// Where the kernel has no Wi-Fi there is no group.
+void mark_groups(std::vector<LocalAddress>& found) {
+  auto wifi = link::Nl80211Socket::open();
+  if (!wifi) return;
+  for (LocalAddress& local : found) {
+    if (!local.address.is_link_local()) continue;
+    const auto ifindex = static_cast<int>(::if_nametoindex(local.interface.c_str()));
+    const auto interface = wifi.value().interface(ifindex);
+    local.is_p2p = interface.has_value() && interface.value().is_p2p;
+  }
 }
 
 }  // namespace
@@ -37,6 +51,7 @@ std::vector<LocalAddress> local_addresses() {
       found.push_back({entry->ifa_name, endpoint->address});
   }
   ::freeifaddrs(list);
+  mark_groups(found);
   return found;
 }
 

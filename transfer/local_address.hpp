@@ -14,10 +14,12 @@ namespace onehop::host {
 struct LocalAddress {
   std::string interface;
   IpAddress address;
+  bool is_p2p = false;  ///< link-local, of a Wi-Fi Direct group
 };
 
-/// local_addresses lists those of interfaces that are up, loopback left out. Syscalls: those of
-/// getifaddrs().
+/// local_addresses lists those of interfaces that are up, loopback left out. Which of them are of a
+/// group is what the kernel says of each (nl80211), whatever their names. Syscalls: those of
+/// getifaddrs() and of link::Nl80211Socket, if_nametoindex.
 [[nodiscard]] std::vector<LocalAddress> local_addresses();
 
 /// listens_on_all: no address was named, or one that stands for all of them.

@@ -213,6 +213,7 @@ void read_role(std::uint32_t type, WifiInterfaceMessage& out) {
     out.role = WifiRole::client;
   if (type == NL80211_IFTYPE_AP || type == NL80211_IFTYPE_P2P_GO) out.role = WifiRole::access_point;
   if (type == NL80211_IFTYPE_ADHOC) out.role = WifiRole::ad_hoc;
+  out.is_p2p = type == NL80211_IFTYPE_P2P_CLIENT || type == NL80211_IFTYPE_P2P_GO;
 }
 
 /// Narrower ones than 20 MHz are no channels of Wi-Fi as it is meant here.

@@ -69,6 +69,7 @@ struct WifiInterfaceMessage {
   int ifindex = 0;
   std::string name;
   WifiRole role = WifiRole::other;
+  bool is_p2p = false;                         ///< of a Wi-Fi Direct group
   std::optional<std::uint32_t> frequency_mhz;  ///< of the control channel
   std::optional<std::uint32_t> width_mhz;      ///< of the whole channel
 };

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """A flood of garbage at the data port and at the control port while a transfer runs (root).
 
-Goal:   who has no key stops nothing, learns nothing and costs little: no answer leaves, memory does
-        not follow the flood, and the file arrives.
+Goal:   N7: who has no key stops nothing, learns nothing and costs little: no answer leaves, memory
+        does not follow the flood, and the file arrives.
 Method: namespaces. At the data port: datagrams by a packet socket beside the sender, with the
         sender's own address and port, each a full frame of random bytes. Half of them have
         no header of ours and go no further than the socket's filter; the others have one of the

@@ -56,10 +56,16 @@ TEST_CASE(
 
 TEST_CASE("in a Wi-Fi Direct group both kinds of members are told an address of theirs",
           "[tools]") {
-  const LocalAddress ipv4 = local("p2p-wlan0-0", "192.168.49.1");
-  const LocalAddress link_local = local("p2p-wlan0-0", "fe80::2%2");
+  // Without an interface of its own a group has the radio's (p2p_no_group_iface).
+  const char* const interface = GENERATE("p2p-wlan0-0", "wlan1");
+  const LocalAddress ipv4 = local(interface, "192.168.49.1");
+  LocalAddress link_local = local(interface, "fe80::2%2");
+  link_local.is_p2p = true;
   CHECK(told({ipv4, link_local}, "") == Texts{"192.168.49.1", "[fe80::2%IF]"});
   CHECK(told({local("wlan0", "10.0.0.7"), local("wlan0", "fe80::1%1"), link_local}, "") ==
         Texts{"10.0.0.7", "[fe80::2%IF]"});
-  CHECK(told({local("wlan0", "fd00::1"), link_local}, "", "p2p-wlan0-0") == Texts{"[fe80::2%IF]"});
+  CHECK(told({local("wlan0", "fd00::1"), link_local}, "", interface) == Texts{"[fe80::2%IF]"});
+  // A name alone makes no group.
+  CHECK(told({local("wlan0", "10.0.0.7"), local("p2p-wlan0-0", "fe80::2%2")}, "") ==
+        Texts{"10.0.0.7"});
 }

@@ -7,8 +7,11 @@
 #include <linux/genetlink.h>
 #include <linux/nl80211.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
+#include <span>
+#include <utility>
 
 #include "control/link/nl80211_message.hpp"
 #include "tests/control/link/recorded.hpp"
@@ -70,6 +73,23 @@ TEST_CASE("recorded interfaces tell role and channel", "[control][link][nl80211]
   REQUIRE(client.size() == 1);
   CHECK(client[0].role == WifiRole::client);
   CHECK(client[0].frequency_mhz == 5180U);
+  CHECK_FALSE(ap[0].is_p2p);
+  CHECK_FALSE(client[0].is_p2p);
+}
+
+TEST_CASE("an interface of a Wi-Fi Direct group is one by its type", "[control][link][nl80211]") {
+  auto message = recorded_binary("interface_sta.bin").front();
+  const nlattr header{.nla_len = 8, .nla_type = NL80211_ATTR_IFTYPE};
+  const auto type = std::ranges::search(message, std::as_bytes(std::span{&header, 1}));
+  REQUIRE_FALSE(type.empty());
+  for (const auto [value, role] : {std::pair{NL80211_IFTYPE_P2P_CLIENT, WifiRole::client},
+                                   std::pair{NL80211_IFTYPE_P2P_GO, WifiRole::access_point}}) {
+    type.begin()[sizeof header] = static_cast<std::byte>(value);
+    const auto interface = parse_wifi_interface(message, family_id());
+    REQUIRE(interface);
+    CHECK(interface->is_p2p);
+    CHECK(interface->role == role);
+  }
 }
 
 // Bounds: 303 frames of 1400 bytes were sent to each; they carry 42 bytes of headers, and a few of
