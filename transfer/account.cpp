@@ -50,6 +50,13 @@ Account::Account(const Events& events, const Settings& settings, std::string rol
   facts.digest = crypto::digest_name(digest_kind(settings));
 }
 
+void Account::note_drains(Instant now, const PathReport& path) noexcept {
+  const std::array queues{&path.tx_queue, &path.rx_ring, &path.app_buffer};
+  for (std::size_t i = 0; i < queues.size(); ++i)
+    recent_drains[i].add(
+        now, static_cast<std::uint64_t>(std::max(queues[i]->drained_total, Bytes{0}).count));
+}
+
 void Account::on_first_data(Instant at) {
   if (has_data()) return;
   first_data_at = interval_at_ = at;
@@ -315,6 +322,7 @@ void Account::forget_session() {
   last_state = {};
   usage = {};
   recent = recent_files = {};
+  recent_drains = {};
 }
 
 }  // namespace onehop::host

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,6 +40,7 @@ class Account {
   bool has_restarted = false;
   rate::RateState last_state;  ///< of the data path that ended; the packets of all of them
   RecentRate recent, recent_files;
+  std::array<RecentRate, 3> recent_drains;  // in the order of api::buffer_names
   UsageMeter usage;
   Instant first_data_at{}, all_arrived_at{}, ended_at{};
 
@@ -53,6 +55,8 @@ class Account {
     return bytes_expected - std::min(bytes_expected, bytes_absent_);
   }
 
+  /// note_drains is for recent_drains, about ten times a second.
+  void note_drains(Instant now, const PathReport& path) noexcept;
   /// on_first_data: a session whose source changed starts once more, which does not count.
   void on_first_data(Instant at);
   /// files_total is never less than what is done: a peer says how many there will be.

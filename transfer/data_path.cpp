@@ -193,6 +193,7 @@ void DataPath::tick() {
   }
   if (!rate_thread_.joinable() && rate_) tick_rate(now);
   const rate::RateState state = links_->state.load();
+  if (account_.has_data()) account_.note_drains(now, state.path);
   emit_progress();
   account_.tell_unnamed();
   account_.tick(now, bytes_arrived(), state);

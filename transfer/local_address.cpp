@@ -29,8 +29,7 @@ void mark_groups(std::vector<LocalAddress>& found) {
   if (!wifi) return;
   for (LocalAddress& local : found) {
     if (!local.address.is_link_local()) continue;
-    const auto ifindex = static_cast<int>(::if_nametoindex(local.interface.c_str()));
-    const auto interface = wifi.value().interface(ifindex);
+    const auto interface = wifi.value().interface(static_cast<int>(local.address.scope_id));
     local.is_p2p = interface.has_value() && interface.value().is_p2p;
   }
 }

@@ -19,7 +19,7 @@ struct LocalAddress {
 
 /// local_addresses lists those of interfaces that are up, loopback left out. Which of them are of a
 /// group is what the kernel says of each (nl80211), whatever their names. Syscalls: those of
-/// getifaddrs() and of link::Nl80211Socket, if_nametoindex.
+/// getifaddrs() and of link::Nl80211Socket.
 [[nodiscard]] std::vector<LocalAddress> local_addresses();
 
 /// listens_on_all: no address was named, or one that stands for all of them.

@@ -11,7 +11,8 @@ namespace onehop::host {
 
 namespace {
 
-api::Buffer view_of(const law::BufferRow& row, const QueueTelemetry& queue, bool is_sending) {
+api::Buffer view_of(const law::BufferRow& row, const QueueTelemetry& queue, const RecentRate& drain,
+                    bool is_sending) {
   const auto clamp = [](Bytes b) { return std::max(b.count, std::int64_t{0}); };
   const auto count = [](const auto& value) {
     return value ? std::optional{value->count} : std::nullopt;
@@ -20,7 +21,7 @@ api::Buffer view_of(const law::BufferRow& row, const QueueTelemetry& queue, bool
   view.scope = name_of(queue.scope);
   view.occupancy_bytes = clamp(queue.occupancy);
   view.capacity_bytes = clamp(queue.capacity);
-  view.drain_bps = bps(std::max(row.drain, BytesPerSecond{0}));
+  view.drain_bps = bps(drain.now());
   view.refused_total = queue.refused_total;
   if (!is_sending) return view;  // the receiving end sets no rate: a law's terms would mean nothing
   // What the law read, where it read: the same units as its range.
@@ -104,10 +105,8 @@ api::Progress DataPath::progress() const {
   t.cpu_seconds = UsageMeter::cpu_seconds();
   const std::array queues{&path.tx_queue, &path.rx_ring, &path.app_buffer};
   for (std::size_t i = 0; i < queues.size(); ++i)
-    t.buffers[i] = view_of(newest.law.buffers[i], *queues[i], is_sending);
-  // The receiving end's few answers fill no queue, so the law has for its drain what it starts
-  // from.
-  if (!is_sending) t.buffers[0].drain_bps = 0;
+    t.buffers[i] = view_of(newest.law.buffers[i], *queues[i], account.recent_drains[i], is_sending);
+  if (!is_sending) t.buffers[0].drain_bps = 0;  // of a few answers
   return t;
 }
 

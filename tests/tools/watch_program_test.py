@@ -94,6 +94,21 @@ def test_no_transfer_is_exit_3_and_wrong_arguments_are_2(onehop) -> None:
             check(here.watch(*words).returncode == 2, f"{words} is refused")
 
 
+def test_watch_once_tells_more_than_one_tick(onehop) -> None:
+    """What leaves a buffer is told over about a second, as the goodput is, whenever one looks."""
+    with Watched(onehop) as here:
+        sender, receiver = here.begin()
+        sender.wait_for(lambda: here.told(sender).get("elapsed_ns", 0) > 1_500_000_000, "it flows")
+        ratios = []
+        while len(ratios) < 15 and (state := here.told(sender))["phase"] == "transferring":
+            time.sleep(0.05)
+            ratios.append([buffer["drain_bps"] / state["goodput_bps"]
+                           for buffer in state["buffers"][:2]])
+        check(len(ratios) > 5, "it was looked at while it ran")
+        check(all(0.5 < ratio < 2 for look in ratios for ratio in look), f"as fast: {ratios}")
+        here.finish(sender, receiver)
+
+
 def test_watch_once_tells_the_state_of_both_ends(onehop) -> None:
     with Watched(onehop) as here:
         sender, receiver = here.begin()
