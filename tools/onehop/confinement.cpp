@@ -23,6 +23,8 @@ confine::Capabilities port_capabilities(const Confinement& transfer) {
   confine::Capabilities kept = bit_of(CAP_NET_ADMIN);  // larger buffers of sockets
   if (transfer.options.io != "udp")
     kept |= bit_of(CAP_NET_RAW) | bit_of(CAP_BPF) | bit_of(CAP_IPC_LOCK);
+  // A connection that is bound to an interface is bound to the one that is made in its place.
+  if (!transfer.options.interface.empty()) kept |= bit_of(CAP_NET_RAW);
   const auto listen = host::parse_endpoint(transfer.listen);
   if (transfer.to.empty() && listen.has_value() && listen.value().port < IPPORT_RESERVED)
     kept |= bit_of(CAP_NET_BIND_SERVICE);
