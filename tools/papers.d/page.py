@@ -31,6 +31,7 @@ value stands beside ours all the same.
 MARKS = {"whole": "", "short": " (short: one seed, short points)",
          "bounded": " (what a bound names)"}
 PLAYED = re.compile(r"`([\w-]+)`, (whole|short|bounded), played on .*?, (\d+) s of CPU\. ")
+METRIC = re.compile(r"\| \*\*([^ *]+)[^*]*\*\* \|")
 CELL = re.compile(r"(-?[\d.]+)(?: ± ([\d.]+))?(?: \*\(.*\)\*)?")
 
 
@@ -53,15 +54,17 @@ def cell_text(table, metric, row, column) -> Any:
 
 
 def metric_lines(table) -> Iterator[Any]:
+    """One table of all metrics, each below a row with its name."""
+    yield "|  | " + " | ".join(table["columns"]) + " |"
+    yield "|---" * (len(table["columns"]) + 1) + "|"
     for metric in table["metrics"]:
         unit = f" [{metric['unit']}]" if metric["unit"] else ""
-        yield f"| {metric['name']}{unit} | " + " | ".join(table["columns"]) + " |"
-        yield "|---" * (len(table["columns"]) + 1) + "|"
+        yield f"| **{metric['name']}{unit}** |" + " |" * len(table["columns"])
         for row, name in enumerate(table["rows"]):
             cells = (cell_text(table, metric, row, column)
                      for column in range(len(table["columns"])))
             yield f"| {name} | " + " | ".join(cells) + " |"
-        yield ""
+    yield ""
 
 
 def trace_lines(table) -> Iterator[Any]:
@@ -188,17 +191,18 @@ def read_page(text) -> dict[str, Any]:
     for section in text.split("\n## ")[1:]:
         if not (found := PLAYED.search(section)):
             continue
-        cells, head = {}, None
+        cells, columns, metric = {}, None, None
         for line in section.splitlines():
             row = line.removeprefix("| ").removesuffix(" |").split(" | ")
-            if not line.startswith("| "):
-                head = None if not line.startswith("|---") else head
-            elif head is None:
-                head = row
-            else:
-                cells |= {(head[0].split(" [")[0], row[0], column): (float(cell[1]),
-                                                                     float(cell[2] or 0))
-                          for column, value in zip(head[1:], row[1:])
+            if not line.startswith("|"):
+                columns = metric = None
+            elif columns is None:
+                columns = row[1:]
+            elif name := METRIC.match(line):
+                metric = name[1]
+            elif metric:
+                cells |= {(metric, row[0], column): (float(cell[1]), float(cell[2] or 0))
+                          for column, value in zip(columns, row[1:])
                           if (cell := CELL.fullmatch(value))}
         tables[found[1]] = {"kind": found[2], "cpu_s": int(found[3]), "cells": cells}
     return tables
