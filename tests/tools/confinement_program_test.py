@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from loopback import MB, Loopback, check
 from program import Skip, main
@@ -31,7 +32,7 @@ USED = ("openat2 fstatfs accept4 faccessat2 readlinkat prlimit64 getdents64 io_u
 class Shielded(Loopback):
     """A loopback whose folders other users may look into, and whose programs report from inside."""
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         super().__enter__()
         self.work.chmod(0o755)
         self.outside = self.work / "outside"
@@ -61,7 +62,7 @@ class Shielded(Loopback):
         os.chown(self.target, user, user)
 
     def transfer(self, receiver_options=(), sender_options=(), receiver=(), sender=(),
-                 size=2 * MB):
+                 size=2 * MB) -> Any:
         """transfer sends a file over the loopback; receiver and sender are what the ends are
         started with."""
         path = self.file(size)
