@@ -86,9 +86,9 @@ struct FinishResult {
 class PartFile {
  public:
   /// open takes or makes the part of `entry` in `destination`. Not open: is_creating is false and
-  /// nothing is there. Error: errno_value says why. Syscalls: openat2, flock, fstat, fstatat, read,
-  /// ftruncate, pwrite; fdatasync of the session's journal for a small file; statx and chmod of a
-  /// part that has its final mode.
+  /// nothing is there. Error: errno_value says why; EFBIG: no file there can be so large. Syscalls:
+  /// openat2, flock, fstat, fstatat, fallocate, read, ftruncate, pwrite; fdatasync of the session's
+  /// journal for a small file; statx and chmod of a part that has its final mode.
   [[nodiscard]] static Result<PartFile> open(Destination& destination, const ManifestEntry& entry,
                                              const PartOptions& options);
 

@@ -30,6 +30,15 @@ JournalHeader header_of(const Destination& destination, const ManifestEntry& ent
           .digest_kind = destination.options().digest_kind};
 }
 
+/// The kernel holds a hole against the largest file of a file system before anything else, and
+/// behind a file's end it makes none.
+bool can_have(int fd, std::uint64_t size) noexcept {
+  return size == 0 ||
+         ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size - 1),
+                     1) == 0 ||
+         errno != EFBIG;
+}
+
 /// Each block once, the newest record of it, by block.
 std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
   std::ranges::reverse(claims);
@@ -141,7 +150,10 @@ PartFile::Taken PartFile::create(Destination& destination) {
   if (!is_same_inode(place_.folder.get(), part_name_, part_.get())) return Taken::not_ours;
   is_part_made_ = true;
   // Of another name than the first one a journal alone says whose it is.
-  const Taken taken = start_journal(destination, has_own_journal(header_.size) || !is_plain_name_);
+  const Taken taken =
+      can_have(part_.get(), header_.size)
+          ? start_journal(destination, has_own_journal(header_.size) || !is_plain_name_)
+          : Taken::error;
   if (taken != Taken::ours) {
     const int cause = errno;
     remove();

@@ -147,3 +147,33 @@ TEST_CASE("Z1 a journal takes memory for what it says, not for its length", "[en
   CHECK_FALSE(outcome.sink_failure.has_value());
   CHECK((read_file(to / "f") == content));
 }
+
+// FAT has files of up to 4 GiB less a byte, ext4 of 16 TiB: else it would be found out there.
+TEST_CASE("Z2 a file that the file system cannot have is refused before its first byte",
+          "[engine][file]") {
+  const TempFolder to;
+  write_file(to / "limit", "");
+  const auto has_size = [&](std::uint64_t size) {
+    return ::truncate((to / "limit").c_str(), static_cast<off_t>(size)) == 0;
+  };
+  std::uint64_t most = 1;
+  while (most < std::uint64_t{1} << 62 && has_size(2 * most)) most *= 2;
+  fs::remove(to / "limit");
+  if (most == std::uint64_t{1} << 62) {
+    WARN("not tested: this file system has any file");
+    return;
+  }
+  const auto destination = Destination::open({.folder = to.path().string(), .reserve_bytes = 0});
+  REQUIRE(destination.has_value());
+  const auto open = [&](std::uint64_t size) {
+    return PartFile::open(*destination.value(), {.name = "f", .size = size, .mode = 0644}, {});
+  };
+  const auto beyond = open(4 * most);
+  REQUIRE(beyond.has_error());
+  CHECK(beyond.error().errno_value == EFBIG);
+  CHECK(names_in(to.path()).empty());
+  auto within = open(most);
+  REQUIRE(within.has_value());
+  CHECK(fs::file_size(to / part_name) == 0);
+  within.value().remove();
+}
