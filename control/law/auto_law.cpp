@@ -22,6 +22,9 @@ constexpr Gain lean{1020};
 // rise. High: turns, for nothing.
 constexpr Gain lean_changed{2000};
 constexpr Nanos changed_span{20ms};  // measured; low and high: as above
+// Ours, of u. Low: a physical rate that is told late passes for others (its fact is 20 ms old).
+// High: others are found late.
+constexpr Nanos share_span{100ms};
 // Ours, of v_1. Low: a long queue is left to the port's limit alone. High: the rate starves a port
 // that is above its limit for a moment.
 constexpr Gain beta_min_pushed_back{125};
@@ -120,9 +123,14 @@ RateGrant AutoLaw::step_exact(const LinkSample& sample, const QueueView& view) {
   }
   safe_range_.step(sample, own_view, SafeRangeModel::Role::standby, trace_);
   read_queue(sample, view);
-  room_.step(aggregates_, view.queue.occupancy, backlog_limit(), limit_,
+  room_.step(aggregates_,
+             {.backlog = view.queue.occupancy,
+              .backlog_max = backlog_limit(),
+              .limit = limit_,
+              .has_others = has_others()},
              fresh(sample.facts.mac, sample.at));
   set_band(sample);
+  update_share(sample);
   const BytesPerSecond v = drain_rate(sample);
   const Bytes q = mode_ == Mode::aggregates_read
                       ? late_queue_.step(sample.at, view.queue, handed_total(sample.path), v)
@@ -176,6 +184,25 @@ BytesPerSecond AutoLaw::drain_rate(const LinkSample& sample) const noexcept {
   return params_.safe_range.rate_start;
 }
 
+bool AutoLaw::has_others() const noexcept {
+  return share_ * 1000 < static_cast<double>(alone_min.permille);
+}
+
+BytesPerSecond AutoLaw::won_rate(const LinkSample& sample) const noexcept {
+  return turn_rate(limit_, fresh(sample.facts.phy_rate, sample.at));
+}
+
+// update_share is u: what leaves, of what would leave if every turn were ours.
+void AutoLaw::update_share(const LinkSample& sample) noexcept {
+  const BytesPerSecond won = won_rate(sample);
+  const double u = won > BytesPerSecond{0} ? static_cast<double>(drain_rate(sample).count) /
+                                                 static_cast<double>(won.count)
+                                           : 1.0;
+  const double part = static_cast<double>(std::min(step_span_, share_span).count()) /
+                      static_cast<double>(share_span.count());
+  share_ += part * (std::min(u, 1.0) - share_);
+}
+
 // set_band: L, E, T, a and b of this step, (3) and the table at the top of the header.
 void AutoLaw::set_band(const LinkSample& sample) noexcept {
   const BytesPerSecond v = drain_rate(sample);
@@ -221,9 +248,10 @@ BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& vie
       std::clamp(beta, BytesPerSecond{-least.count}, v * (is_held ? refill_max : params_.beta_max));
   const bool is_new =
       is_held && capacity_changed_at_ && sample.at - *capacity_changed_at_ < changed_span;
-  const BytesPerSecond base =
-      v * Gain{static_cast<std::int64_t>(probe_.growth() * 1000)} * (is_new ? lean_changed : lean) +
-      beta;
+  BytesPerSecond mean =
+      v * Gain{static_cast<std::int64_t>(probe_.growth() * 1000)} * (is_new ? lean_changed : lean);
+  if (is_held && has_others()) mean = std::max(mean, won_rate(sample));
+  const BytesPerSecond base = mean + beta;
   const FrameRatio& ratio = safe_range_.ratio();
   trace_.details = {.sensor = view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
   trace_.buffers[0] = {.occupancy = ratio.to_payload(q),

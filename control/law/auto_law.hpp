@@ -4,7 +4,7 @@
 //   q backlog now    v_1 drain rate over 2 ms, or over 4 E    C physical rate    S the core's saw
 //   L aggregate limit (aggregate_meter.hpp); on a wire a burst of 100 us at v_1
 //   E one frame exchange with L (capacity.hpp)    T time constant    a, b dead band of q
-//   g, m: starvation_probe.hpp    r: aggregate_room.hpp    alpha: capacity.hpp
+//   g, m: starvation_probe.hpp    r: aggregate_room.hpp    alpha, R_win: capacity.hpp
 //
 //   (1)  beta   = (a - q) / T   if q < a;   -(q - b) / T   if q > b;   else 0;   |beta| <= v_1 / 2
 //   (2)  v_base = 1.02 g v_1 + beta
@@ -21,7 +21,8 @@
 //
 //   While no aggregates are seen, the backlog limit is b + S/2 in all modes. Where the port pushes
 //   back, -beta <= v_1 / 8, and b in (1) is the backlog limit if that is higher. In aggregates_held
-//   (2) has 2 g v_1 for 20 ms after (5). C_now / C_last gives alpha. p: aggregate_room.hpp.
+//   (2) has 2 g v_1 for 20 ms after (5), and R_win if that is more, beside others:
+//   v_1 < 0.75 R_win in the mean of 100 ms. C_now / C_last gives alpha. p: aggregate_room.hpp.
 //
 //                  exact queue read, and the port's counters add up
 //   ┌──────────┐ ───────────────────────────────────────────────────▶ ┌─────────────────────────┐
@@ -35,12 +36,14 @@
 // queue and no more, where safe-range must hold 8 ms because it cannot see when the link takes a
 // frame. 1.02: inside the dead band the queue leans towards b, where aggregates are full.
 //
-// aggregates_held: among several senders one wins the medium twice in a row as often as not, and
-// v_1, its mean share, refills nothing in between. So the queue below a is filled as fast as it may
-// be emptied; the port's backlog limit holds it, and no rate need. The core is asked to poll twice
-// in each exchange: asleep through whole ones it sees no aggregate, and meets the queue dry.
-// aggregates_read: the queue is read anywhere in its saw and not after a refill, so a and b stand
-// L/2 higher, or each second aggregate finds half of one.
+// aggregates_held: among several senders one wins the medium several times in a row as often as
+// not, and v_1, its mean share, refills nothing in between. So the queue is filled as fast as it
+// may be emptied, at R_win, and below a faster; the port's backlog limit holds it, and no rate
+// need. A rate near v_1 would have to save up between the turns: beside two saturating senders each
+// turn of ours found 41.3 of 43 frames. The core is asked to poll twice in each exchange: asleep
+// through whole ones it sees no aggregate, and meets the queue dry. aggregates_read: the queue is
+// read anywhere in its saw and not after a refill, so a and b stand L/2 higher, or each second
+// aggregate finds half of one.
 //
 // Source: our composition of [SMUFF] (receiver terms, safe range), [WDTCP] (alpha, beta,
 // aggregates) and [FWP] (loss cap); CupidCap adds the share of the air. Called by the rate loop on
@@ -97,6 +100,9 @@ class AutoLaw final : public Controller {
   void set_band(const LinkSample& sample) noexcept;
   [[nodiscard]] Bytes backlog_limit() const noexcept;
   [[nodiscard]] BytesPerSecond drain_rate(const LinkSample& sample) const noexcept;
+  [[nodiscard]] BytesPerSecond won_rate(const LinkSample& sample) const noexcept;
+  [[nodiscard]] bool has_others() const noexcept;
+  void update_share(const LinkSample& sample) noexcept;
   [[nodiscard]] BytesPerSecond base_rate(const LinkSample& sample, const QueueView& view,
                                          Bytes q) noexcept;
   [[nodiscard]] BytesPerSecond bound(const LinkSample& sample, BytesPerSecond base) noexcept;
@@ -119,6 +125,7 @@ class AutoLaw final : public Controller {
   Nanos exchange_{0};          // E
   Nanos time_constant_{0};     // T
   BytesPerSecond granted_{};
+  double share_ = 1;  // v_1 / R_win, in the mean
   std::optional<Instant> capacity_changed_at_;
   Instant stepped_at_{};
   Nanos step_span_{0};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// CapacityStep and exchange_time: what the physical rate C says to a law. Pure.
+// CapacityStep, exchange_time and turn_rate: what the physical rate C says to a law. Pure.
 //
 //   alpha = C_now / C_last,  clamped; 1 while either is unknown
 //   rtt   = wait for the medium + data + acknowledgement = overhead + L / C
+//   R_win = L / rtt,  what leaves while we win the medium turn after turn
 #pragma once
 
 #include <algorithm>
@@ -31,6 +32,18 @@ inline constexpr std::int64_t polls_per_exchange = 2;
 inline constexpr Nanos refill_span{110us};
 inline constexpr Gain refill_max{10'000};  // derived, of v_1; low and high: as above
 
+/// lone_exchange is one with nobody else on the medium.
+[[nodiscard]] constexpr Nanos lone_exchange(Bytes aggregate, BytesPerSecond phy) noexcept {
+  return exchange_overhead + std::min<Nanos>(time_for(aggregate, phy), 20ms);
+}
+
+/// turn_rate is R_win; zero where no physical rate is known.
+[[nodiscard]] constexpr BytesPerSecond turn_rate(Bytes aggregate,
+                                                 const BytesPerSecond* phy) noexcept {
+  if (phy == nullptr || *phy <= BytesPerSecond{0}) return {};
+  return aggregate / lone_exchange(aggregate, *phy);
+}
+
 /// exchange_time is the fact where there is one, else computed; without a physical rate `drain`
 /// stands in for it.
 [[nodiscard]] constexpr Nanos exchange_time(const LinkFacts& facts, Instant now, Bytes aggregate,
@@ -40,8 +53,12 @@ inline constexpr Gain refill_max{10'000};  // derived, of v_1; low and high: as 
   const BytesPerSecond* phy = fresh(facts.phy_rate, now);
   const BytesPerSecond rate = phy != nullptr && *phy > BytesPerSecond{0} ? *phy : drain;
   if (rate <= BytesPerSecond{0}) return exchange_overhead;
-  return exchange_overhead + std::min<Nanos>(time_for(aggregate, rate), 20ms);
+  return lone_exchange(aggregate, rate);
 }
+
+/// Derived, of R_win or of an aggregate in each exchange: one other sender takes half. Low: two
+/// senders are each alone. High: aggregates that repeat a frame have company.
+inline constexpr Gain alone_min{750};
 
 class CapacityStep {
  public:

@@ -23,9 +23,6 @@ constexpr Nanos paper_backlog{18ms};
 // Derived. Low: wake-ups, for nothing. High: a core that sleeps through whole exchanges sees no
 // aggregate.
 constexpr Nanos slow_exchange{1ms};
-// Derived, of an aggregate in each exchange: one other sender takes half. Low: two senders are each
-// alone. High: aggregates that repeat a frame have company.
-constexpr Gain alone_min{750};
 }  // namespace
 
 void WdtcpParams::read(ParamReader& r) {

@@ -31,6 +31,8 @@ struct LinkSpec {
   std::string qdisc = "fq_codel";          ///< "fq_codel" (ns-3's default), "fifo", "none"
   std::uint32_t qdisc_frames = 1000;       ///< of "fifo"
   bool counts_stations = false;  ///< senders know how many links are active on the channel
+  bool hides_senders = false;    ///< "pairs": even nodes do not hear each other; "ap": stations
+  std::uint32_t rts_bytes = 0;   ///< frames above this ask first (RTS/CTS); 0: none does
   std::string scheduler =
       "fcfs";  ///< of the MAC queue: "fcfs" (ns-3's default) or "round-robin" by station
 };

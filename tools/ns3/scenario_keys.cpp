@@ -96,6 +96,8 @@ Result<void> read_link(const toml::table& table, const std::string& where, LinkS
                {"qdisc", text(link.qdisc, {"fq_codel", "fifo", "none"})},
                {"qdisc_frames", number(link.qdisc_frames, 1, 1e6)},
                {"counts_stations", flag(link.counts_stations)},
+               {"hides_senders", flag(link.hides_senders)},
+               {"rts_bytes", number(link.rts_bytes, 0, 4'692'480)},  // ns-3's range
                {"scheduler", text(link.scheduler, {"fcfs", "round-robin"})}});
 }
 

@@ -13,8 +13,11 @@
 #include <ns3/internet-stack-helper.h>
 #include <ns3/ipv4-address-helper.h>
 #include <ns3/mobility-helper.h>
+#include <ns3/mobility-model.h>
 #include <ns3/neighbor-cache-helper.h>
+#include <ns3/pointer.h>
 #include <ns3/position-allocator.h>
+#include <ns3/propagation-loss-model.h>
 #include <ns3/qos-txop.h>
 #include <ns3/queue-size.h>
 #include <ns3/simulator.h>
@@ -27,6 +30,7 @@
 #include <ns3/wifi-helper.h>
 #include <ns3/wifi-mac-helper.h>
 #include <ns3/wifi-mac-queue.h>
+#include <ns3/yans-wifi-channel.h>
 #include <ns3/yans-wifi-helper.h>
 
 #include "tools/ns3/station_rates.hpp"
@@ -46,7 +50,8 @@ constexpr double primer_s =
     0.005;  // for one direction of one link: far longer than the handshake takes
 constexpr std::uint32_t primer_frames = 3, primer_bytes = 200;
 constexpr std::uint16_t primer_protocol = 0x88B5;  // IEEE 802, local experiments: no node listens
-constexpr double circle_m = 1.0;  // all nodes within 2 m: full signal everywhere, nobody is hidden
+constexpr double circle_m = 1.0;                   // all nodes within 2 m: full signal everywhere
+constexpr double hidden_db = 200;  // of loss between two that do not hear each other
 constexpr std::uint32_t fq_codel_frames = 10'240;  // ns-3's default limit
 }  // namespace
 
@@ -54,6 +59,9 @@ WifiNet::WifiNet(const LinkSpec& link, std::size_t flows, std::uint32_t payload_
     : link_{link}, random_{ns3::CreateObject<ns3::UniformRandomVariable>()} {
   ns3::Config::SetDefault("ns3::WifiMacQueue::MaxSize",
                           StringValue(std::to_string(link.mac_queue_frames) + "p"));
+  if (link.rts_bytes > 0)
+    ns3::Config::SetDefault("ns3::WifiRemoteStationManager::RtsCtsThreshold",
+                            UintegerValue(link.rts_bytes));
   nodes_.Create(link.topology == "ap" ? link.pairs + 1 : link.pairs * 2);
   if (link.topology == "ap")
     install_ap();
@@ -131,9 +139,27 @@ std::string WifiNet::mode_name(std::uint32_t mcs) const {
 
 namespace {
 
-ns3::YansWifiPhyHelper phy_of(const LinkSpec& link) {
+/// hide_senders adds to the channel's loss a loss between senders, of which distance knows nothing.
+void hide_senders(ns3::YansWifiChannel& channel, const ns3::NodeContainer& nodes, bool has_router) {
+  const auto is_sender = [&](std::uint32_t i) { return has_router ? i > 0 : i % 2 == 0; };
+  const Ptr<ns3::MatrixPropagationLossModel> loss =
+      ns3::CreateObject<ns3::MatrixPropagationLossModel>();
+  loss->SetDefaultLoss(0);
+  for (std::uint32_t i = 0; i < nodes.GetN(); ++i)
+    for (std::uint32_t j = 0; j < i; ++j)
+      if (is_sender(i) && is_sender(j))
+        loss->SetLoss(nodes.Get(i)->GetObject<ns3::MobilityModel>(),
+                      nodes.Get(j)->GetObject<ns3::MobilityModel>(), hidden_db);
+  ns3::PointerValue distance;
+  channel.GetAttribute("PropagationLossModel", distance);
+  distance.Get<ns3::PropagationLossModel>()->SetNext(loss);
+}
+
+ns3::YansWifiPhyHelper phy_of(const LinkSpec& link, const ns3::NodeContainer& nodes) {
   ns3::YansWifiPhyHelper phy;
-  phy.SetChannel(ns3::YansWifiChannelHelper::Default().Create());
+  const Ptr<ns3::YansWifiChannel> channel = ns3::YansWifiChannelHelper::Default().Create();
+  if (link.hides_senders) hide_senders(*channel, nodes, link.topology == "ap");
+  phy.SetChannel(channel);
   phy.Set("ChannelSettings",
           StringValue("{0, " + std::to_string(link.width_mhz) + ", BAND_5GHZ, 0}"));
   phy.Set("Antennas", UintegerValue(link.streams));
@@ -170,13 +196,13 @@ void WifiNet::install_pairs() {
   ns3::WifiMacHelper mac;
   mac.SetType("ns3::AdhocWifiMac", "BE_MaxAmpduSize", UintegerValue(link_.ampdu_bytes),
               "BK_MaxAmpduSize", UintegerValue(link_.ampdu_bytes));
-  devices_ = wifi.Install(phy_of(link_), mac, nodes_);
+  devices_ = wifi.Install(phy_of(link_, nodes_), mac, nodes_);
 }
 
 void WifiNet::install_ap() {
   place_in_circle(nodes_);
   ns3::WifiHelper wifi = wifi_of(link_);
-  const ns3::YansWifiPhyHelper phy = phy_of(link_);
+  const ns3::YansWifiPhyHelper phy = phy_of(link_, nodes_);
   const ns3::Ssid ssid("onehop");
   const UintegerValue ampdu(link_.ampdu_bytes);
   const auto mcs_of = [&](std::uint32_t station) {

@@ -4,6 +4,9 @@
 //
 //   "pairs":  0 ──▶ 1   2 ──▶ 3  ...   ad hoc, all on one channel and in range of each other
 //   "ap":     0 (router) ──▶ 1, 2, ...  stations, associated before any flow starts
+//
+// Where senders are hidden, those that are drawn left of an arrow ("pairs"), or the stations
+// ("ap"), do not hear each other, and all others hear everybody.
 #pragma once
 
 #include <cstdint>

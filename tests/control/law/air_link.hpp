@@ -4,8 +4,8 @@
 //
 //   source ─▶ core (refills when and how engine/run/refill.hpp says) ─▶ MAC queue ─┐
 //   ... N of them ...                                                              ├▶ channel
-//   one transmission at a time, in turn: wait + min(queue, aggregate) / C; all its frames leave at
-//   its end ┘
+//   one transmission at a time, in turn or drawn: wait + min(queue, aggregate) / C; all its frames
+//   leave at its end ┘
 //
 // With an aggregate of one frame and no wait it is a smooth wire. What a station's law is told of
 // the link can be taken away, frozen, or falsified, sensor by sensor. No randomness; steps of 10
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "control/law/controller.hpp"
@@ -53,6 +54,7 @@ struct ChannelParams {
   Nanos frame_overhead{100us};  ///< preamble, SIFS, Block Ack: busy air of each transmission
   std::int64_t aggregate_bytes = 65'535;
   std::int64_t queue_packets_max = 1000;
+  std::uint32_t turn_seed = 0;  ///< who has just had a turn may have the next; 0: turns go round
 };
 /// wire is a channel that sends frame by frame and waits for nothing.
 inline ChannelParams wire_channel() {
@@ -107,7 +109,7 @@ class AirLink {
     std::deque<Arrival> flight;
   };
 
-  explicit AirLink(const ChannelParams& params) : p{params} {}
+  explicit AirLink(const ChannelParams& params) : p{params}, turns_{params.turn_seed} {}
 
   Station& add(law::Controller& law, const StationParams& params) {
     stations.push_back(std::make_unique<Station>());
@@ -185,6 +187,7 @@ class AirLink {
   /// start: the wait is over. What stands in the queue now is the aggregate.
   void start() {
     is_waiting_ = false;
+    if (p.turn_seed != 0) turn_ = turns_() % stations.size();
     for (std::size_t i = 0; i < stations.size() && sending_ == nullptr; ++i) {
       Station& s = *stations[(turn_ + i) % stations.size()];
       if (s.queue.empty()) continue;
@@ -369,6 +372,7 @@ class AirLink {
   std::int64_t frames_ = 0;
   Nanos air_{0};
   std::size_t turn_ = 0;
+  std::minstd_rand turns_;
 };
 
 }  // namespace onehop::test
