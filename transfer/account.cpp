@@ -5,6 +5,7 @@
 
 #include "control/law/notice.hpp"
 #include "control/rate/trace.hpp"
+#include "engine/base/rate_text.hpp"
 #include "transfer/digest_text.hpp"
 #include "transfer/time_left.hpp"
 
@@ -194,7 +195,7 @@ void Account::tick(Instant now, std::uint64_t bytes, const rate::RateState& stat
   if (!has_data() || now - interval_at_ < interval_period) return;
   const Bytes step{static_cast<std::int64_t>(bytes - interval_bytes_)};
   events_.emit(api::Interval{.t_ns = (now - first_data_at).count(),
-                             .phase = std::string{session::name_of(phase)},
+                             .phase = std::string{session::name_of(phase_at(bytes))},
                              .bytes_total = bytes,
                              .files_done = files_done,
                              .files_total = files_total(),
@@ -209,6 +210,12 @@ void Account::tick(Instant now, std::uint64_t bytes, const rate::RateState& stat
                              .srtt_ns = state.path.srtt.count()});
   interval_at_ = now;
   interval_bytes_ = bytes;
+}
+
+session::Phase Account::phase_at(std::uint64_t bytes) const {
+  const bool is_early =
+      !is_sending() && phase == session::Phase::verifying && bytes < bytes_to_arrive();
+  return is_early ? session::Phase::transferring : phase;
 }
 
 std::optional<double> Account::eta_seconds(std::uint64_t bytes_done) const {
@@ -236,7 +243,9 @@ void Account::set_start(const std::string& peer, law::SafeRangeParams& params) {
     params.rate_start =
         std::clamp(*remembered.value() * start_share, params.rate_min, params.rate_max);
     params.is_start_known = true;
-    events_.emit(api::StartRate{bps(params.rate_start), peer, facts.interface});
+    const auto rate_max = parse_rate(settings_.rate_max);  // an Error where there is none
+    const bool is_capped = rate_max.has_value() && rate_max.value() <= params.rate_start;
+    if (!is_capped) events_.emit(api::StartRate{bps(params.rate_start), peer, facts.interface});
   }
   if (settings_.rate_max.empty())
     path_used_ = {peer, facts.interface, {}};  // a capped run does not show the path's rate

@@ -61,6 +61,9 @@ class Account {
   void on_first_data(Instant at);
   /// files_total is never less than what is done: a peer says how many there will be.
   [[nodiscard]] std::uint64_t files_total() const { return std::max(files_expected, files_done); }
+  /// phase_at is the phase once `bytes` have arrived: a receiver knows all digests before it has
+  /// all data, for the sender reads ahead.
+  [[nodiscard]] session::Phase phase_at(std::uint64_t bytes) const;
   /// eta_seconds is the time that is left once `bytes_done` have arrived. Nothing: the list has no
   /// end yet, or nothing moves.
   [[nodiscard]] std::optional<double> eta_seconds(std::uint64_t bytes_done) const;

@@ -114,6 +114,7 @@ Result<session::DataOpened> DataPath::opened(const session::RouteInfo& route) co
 
 void DataPath::stop() noexcept {
   timer_.cancel();
+  link_down_since_.reset();
   api::End& facts = account_.facts;
   if (engine_) {
     // While the threads are there to ask.
@@ -161,6 +162,13 @@ void DataPath::on_phase(session::Phase phase) {
   account_.phase = phase;
   account_.tell_unnamed();
   emit_progress();
+}
+
+void DataPath::on_link(bool is_up) {
+  if (is_up)
+    link_down_since_.reset();
+  else if (!link_down_since_)
+    link_down_since_ = monotonic_now();
 }
 
 session::Arrival DataPath::arrival() const {

@@ -76,6 +76,7 @@ class DataPath {
   /// fall_back goes on over UDP where --io auto took AF_XDP and no frame comes back over it.
   [[nodiscard]] Result<void> fall_back();
   void on_phase(session::Phase phase);
+  void on_link(bool is_up);
   void emit_progress() const { events_.emit(progress()); }
   /// end: see Account.
   [[nodiscard]] session::SessionEnd end(const session::SessionEnd& end);
@@ -126,9 +127,10 @@ class DataPath {
   PortRole port_role() const {
     return account_.is_sending() ? PortRole::sending : PortRole::receiving;
   }
-  onehop::Endpoint peer_;       // of the session under way
-  PathUpdate path_;             // of its start, or the newest that has another interface
-  unsigned port_ifindex_ = 0;   // 0: of no interface of the kernel
+  onehop::Endpoint peer_;      // of the session under way
+  PathUpdate path_;            // of its start, or the newest that has another interface
+  unsigned port_ifindex_ = 0;  // 0: of no interface of the kernel
+  std::optional<Instant> link_down_since_;
   bool has_fragments_ = false;  // as the port was opened
   unsigned opened_by_ = 0;      // effective user: another one could not open the port anew
 

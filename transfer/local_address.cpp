@@ -7,12 +7,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <set>
 
 #include "control/link/nl80211_socket.hpp"
 
 namespace onehop::host {
 
 namespace {
+
+constexpr const char* placeholder = "%IF";  // of the interface that only the other machine knows
 
 /// The order in which addresses are offered: who types one prefers the short one. In a group of
 /// Wi-Fi Direct onehop's own members have no other address than the link-local one, and plain
@@ -54,6 +57,25 @@ std::vector<LocalAddress> local_addresses() {
   return found;
 }
 
+std::string with_scope(const std::string& text, const std::string& interface,
+                       const std::vector<LocalAddress>& all) {
+  const bool has_brackets = text.starts_with('[');
+  const std::size_t begin = has_brackets ? 1 : 0,
+                    end = std::min(has_brackets ? text.find(']') : text.size(), text.size());
+  const std::string host = text.substr(begin, end - begin);
+  const std::size_t percent = std::min(host.find('%'), host.size());
+  const auto address = IpAddress::parse(host.substr(0, percent));
+  const bool is_open = percent == host.size() || (host.substr(percent) == placeholder &&
+                                                  ::if_nametoindex(placeholder + 1) == 0);
+  if (!address || !address->is_v6 || !address->is_link_local() || !is_open) return text;
+  std::set<std::string> names;
+  for (const LocalAddress& local : all)
+    if (local.address.is_v6 && local.address.is_link_local()) names.insert(local.interface);
+  if (!interface.empty()) names = {interface};
+  if (names.size() != 1) return text;
+  return text.substr(0, begin) + host.substr(0, percent) + "%" + *names.begin() + text.substr(end);
+}
+
 bool listens_on_all(const Endpoint& listen) {
   const auto address = IpAddress::parse(listen.host);
   return listen.host.empty() || (address && address->is_any());
@@ -79,7 +101,7 @@ std::vector<LocalAddress> reachable(const std::vector<LocalAddress>& all, const 
 std::string to_text(const IpAddress& address, std::uint16_t port) {
   std::string text = address.text();
   if (address.is_v6) {
-    if (address.is_link_local()) text = text.substr(0, text.find('%')) + "%IF";
+    if (address.is_link_local()) text = text.substr(0, text.find('%')) + placeholder;
     text = "[" + text + "]";
   }
   return port == default_port ? text : text + ":" + std::to_string(port);

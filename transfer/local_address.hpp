@@ -22,6 +22,12 @@ struct LocalAddress {
 /// getifaddrs() and of link::Nl80211Socket.
 [[nodiscard]] std::vector<LocalAddress> local_addresses();
 
+/// with_scope completes what recv prints of a link-local address, "[fe80::1%IF]", and one without
+/// any interface: with `interface`, or where that is empty with the only one of `all` that has such
+/// an address. Any other text stays as it is.
+[[nodiscard]] std::string with_scope(const std::string& text, const std::string& interface,
+                                     const std::vector<LocalAddress>& all);
+
 /// listens_on_all: no address was named, or one that stands for all of them.
 [[nodiscard]] bool listens_on_all(const Endpoint& listen);
 
@@ -34,7 +40,7 @@ struct LocalAddress {
 
 /// to_text is what follows --to on the other machine, with the port where it is not the default
 /// one. The scope of a link-local address is the other machine's interface, which only its user
-/// knows: it reads IF.
+/// knows: it reads IF, which with_scope() fills in there.
 [[nodiscard]] std::string to_text(const IpAddress& address, std::uint16_t port);
 
 }  // namespace onehop::host

@@ -35,6 +35,19 @@ api::Buffer view_of(const law::BufferRow& row, const QueueTelemetry& queue, cons
   return view;
 }
 
+/// What sets the rate of `state`, whose bottleneck is a cap.
+const char* cap_of(const rate::RateState& state, const std::string& law, BytesPerSecond rate_max) {
+  const law::LawTrace& trace = state.law;
+  const auto holds = [&](BytesPerSecond cap) {
+    constexpr Gain rounding{970};  // what is granted went through payload and frames
+    return cap > BytesPerSecond{0} && cap * rounding <= state.grant.rate;
+  };
+  if (holds(rate_max)) return "max_rate";
+  if (holds(state.path.rate_offer)) return "max_rate_there";
+  if (trace.details.loss_cap && holds(*trace.details.loss_cap)) return "loss";
+  return law.starts_with("fixed") ? "law" : "airtime";
+}
+
 /// The law's own quantities, by their names in the trace.
 std::vector<std::pair<std::string, std::int64_t>> details_of(const law::LawTrace& trace) {
   std::vector<std::pair<std::string, std::int64_t>> out;
@@ -58,7 +71,8 @@ api::Progress DataPath::progress() const {
   t.pid = ::getpid();
   t.role = facts.role;
   t.version = ONEHOP_VERSION;
-  t.phase = session::name_of(account.phase);
+  t.phase =
+      session::name_of(account.has_data() ? account.phase_at(bytes_arrived()) : account.phase);
   t.peer = facts.peer;
   t.interface = facts.interface;
   t.io = facts.io_used;
@@ -79,6 +93,7 @@ api::Progress DataPath::progress() const {
     t.bytes_done = std::min(bytes_arrived(), t.bytes_expected);
     t.eta_seconds = account.eta_seconds(t.bytes_done);
   }
+  if (link_down_since_) t.link_down_ns = (now - *link_down_since_).count();
   t.files_done = account.files_done;
   t.files_total = account.files_total();
   t.is_all_known = account.is_all_known;
@@ -86,6 +101,8 @@ api::Progress DataPath::progress() const {
     t.rate_bps = bps(state.grant.rate);
     t.backlog_max_bytes = state.grant.backlog_max.count;
     t.bottleneck = rate::name_of(state.bottleneck);
+    if (state.bottleneck == Bottleneck::cap)
+      t.cap = cap_of(state, facts.law, links_->limits.load().rate_max);
     for (std::size_t i = 0; i < newest.bottleneck_permille.size(); ++i) {
       const auto share = newest.bottleneck_permille[i];
       if (share > 0)

@@ -52,6 +52,7 @@ class Receiver final : public Side, public session::RecvHost {
   Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
     return path_.follow_path(interface, path);
   }
+  void on_link(bool is_up) override { path_.on_link(is_up); }
   void on_phase(session::Phase phase) override { path_.on_phase(phase); }
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) path_.account().on_first_data(event.at);
@@ -76,6 +77,7 @@ class Receiver final : public Side, public session::RecvHost {
   void on_rejected(const onehop::Endpoint& peer, const Error& why) override;
   void on_session_end(const session::SessionEnd& end) override;
 
+  std::vector<api::Started::Way> ways() const;
   Result<session::PairingKey> make_code();
   void open_and_prepare(std::shared_ptr<const session::OfferInfo> offer,
                         const crypto::CompareKey& key, session::Decide decide, Instant since);
@@ -130,15 +132,18 @@ Result<void> Receiver::open_own() {
   return path_.open_port(fixed_interface_, candidates.front().address, listen_.port, false);
 }
 
-Result<session::PairingKey> Receiver::make_code() {
-  ONEHOP_TRY(code, session::make_code());
-  api::Code event;
-  event.code = code.text();
+std::vector<api::Started::Way> Receiver::ways() const {
+  std::vector<api::Started::Way> ways;
   for (const LocalAddress& way :
        reachable(local_addresses(), listen_,
                  fixed_interface_.empty() ? settings_.interface : fixed_interface_))
-    event.ways.push_back({way.interface, to_text(way.address, listen_.port)});
-  events_.emit(event);
+    ways.push_back({way.interface, to_text(way.address, listen_.port)});
+  return ways;
+}
+
+Result<session::PairingKey> Receiver::make_code() {
+  ONEHOP_TRY(code, session::make_code());
+  events_.emit(api::Code{std::string{code.text()}, ways()});
   return session::stretch(code);
 }
 
@@ -174,6 +179,7 @@ void Receiver::on_listening(const onehop::Endpoint& local) {
   api::Started started;
   started.role = "recv";
   started.listen = local.text();
+  started.ways = ways();
   started.directory = options_.directory;
   started.version = ONEHOP_VERSION;
   events_.emit(started);

@@ -58,6 +58,7 @@ class Sender final : public Side, public session::SendHost {
   Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
     return path_.follow_path(interface, path);
   }
+  void on_link(bool is_up) override { path_.on_link(is_up); }
   void on_phase(session::Phase phase) override { path_.on_phase(phase); }
   void on_event(const Event& event) override;
   void on_file_done(const session::FileDone& done, const file::ManifestEntry& entry) override {
@@ -100,7 +101,7 @@ class Sender final : public Side, public session::SendHost {
 };
 
 Result<void> Sender::check_own() const {
-  ONEHOP_TRY(to, parse_endpoint(options_.to));
+  ONEHOP_TRY(to, parse_peer(options_.to, settings_.interface));
   if (to.host.empty())
     return Error{ExitCode::usage, "read --to", "it names no host",
                  "Write --to HOST or --to HOST:PORT"};
@@ -124,7 +125,7 @@ Result<void> Sender::check_own() const {
 }
 
 Result<void> Sender::open_own() {
-  ONEHOP_TRY(to, parse_endpoint(options_.to));
+  ONEHOP_TRY(to, parse_peer(options_.to, settings_.interface));
   const auto route = session::find_route_to(to.host, settings_.interface);
   // A name or a route that is not there yet may come while the session tries to connect.
   if (!route) {
@@ -224,7 +225,7 @@ void Sender::end_with_failure(session::SessionEnd& end) const {
 }
 
 Result<session::SendOptions> Sender::session_options() {
-  ONEHOP_TRY(to, parse_endpoint(options_.to));
+  ONEHOP_TRY(to, parse_peer(options_.to, settings_.interface));
   session::SendOptions options;
   options.host = to.host;
   options.port = to.port;
@@ -258,9 +259,8 @@ Result<session::SessionEnd> Sender::run_own() {
   session_ = session::make_send_session(io_, std::move(options), *key_, *this);
   if (options_.has_fragments)
     events_.warn(
-        "--fragment is an experiment: datagrams of 64 KB leave in IP fragments. One lost frame is "
-        "a lost datagram, and what is left of "
-        "40 of them fills the receiver's reassembly memory for 30 s, for every program on it");
+        "--fragment is an experiment: one lost frame is a lost datagram of 64 KB, and what is left "
+        "of 40 of them fills the receiver's reassembly memory for 30 s, for every program on it");
   started_.role = "send";
   started_.to = options_.to;
   started_.version = ONEHOP_VERSION;

@@ -12,6 +12,7 @@
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/file/file_io.hpp"
 #include "transfer/dpdk_host.hpp"
+#include "transfer/local_address.hpp"
 #include "transfer/ports.hpp"
 
 namespace onehop::host {
@@ -134,10 +135,19 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
     endpoint.port = static_cast<std::uint16_t>(value);
   }
   const auto address = IpAddress::parse(endpoint.host);
+  const std::size_t percent = endpoint.host.find('%');
+  if (!address && percent != std::string::npos &&
+      IpAddress::parse(endpoint.host.substr(0, percent)))
+    return refuse("there is no interface '" + endpoint.host.substr(percent + 1) +
+                  "' here; `ip link` lists them");
   if (address && address->is_link_local() && address->scope_id == 0)
     return refuse("a link-local address is of one interface, which it does not name: [" +
                   endpoint.host + "%INTERFACE]");
   return endpoint;
+}
+
+Result<Endpoint> parse_peer(const std::string& text, const std::string& interface) {
+  return parse_endpoint(with_scope(text, interface, local_addresses()));
 }
 
 law::LawOptions law_options(const Settings& settings) {

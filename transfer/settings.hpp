@@ -44,6 +44,9 @@ struct Endpoint {
 };
 inline constexpr std::uint16_t default_port = 7411;
 [[nodiscard]] Result<Endpoint> parse_endpoint(const std::string& text);
+/// parse_peer is parse_endpoint where the interface of a link-local address may be left open
+/// (with_scope()).
+[[nodiscard]] Result<Endpoint> parse_peer(const std::string& text, const std::string& interface);
 
 /// law_options refer to the words in `settings`.
 [[nodiscard]] law::LawOptions law_options(const Settings& settings);

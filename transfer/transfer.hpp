@@ -157,22 +157,23 @@ struct Found {
 };
 
 struct Started {
+  struct Way {
+    std::string interface, to;  ///< what follows --to on the sender; %IF: its own interface
+  };
   std::string role;           ///< "send", "recv"
   std::string to;             ///< sending
   Found found;                ///< sending; so far, unless:
   bool is_all_found = false;  ///< there is no more, and no Found follows
   std::string listen;         ///< receiving: it can accept
+  std::vector<Way> ways;      ///< receiving: how a sender gets here, best first
   std::string directory;
   std::string version;
 };
 
 /// Code: the receiver made one, as none was given, or the one before was guessed at too often.
 struct Code {
-  struct Way {
-    std::string interface, to;  ///< what follows --to on the sender; %IF: its own interface
-  };
   std::string code;
-  std::vector<Way> ways;  ///< best first
+  std::vector<Started::Way> ways;  ///< best first
 };
 
 /// PortOpened: how frames leave. io_reason says why.
@@ -180,7 +181,7 @@ struct PortOpened {
   std::string io_requested, io_used, io_mode, io_reason;
 };
 
-/// StartRate: a sender starts near what an earlier one reached on this path.
+/// StartRate: a sender starts near what an earlier one reached on this path, within its rate_max.
 struct StartRate {
   std::int64_t rate_bps = 0;
   std::string peer, interface;
@@ -239,6 +240,8 @@ struct Progress {
   std::optional<std::int64_t> rate_bps;  ///< granted; sending
   std::int64_t backlog_max_bytes = 0;
   std::string bottleneck;  ///< now; sending
+  std::string cap;  ///< which, where that is one: max_rate, max_rate_there, airtime, loss, law
+  std::optional<std::int64_t> link_down_ns;  ///< for so long; none: the link is up
   /// Of the last 2 s: the part that each bottleneck held, in permille; sending.
   std::map<std::string, std::int64_t> bottleneck_permille;
   bool is_degraded = false;
@@ -317,8 +320,7 @@ struct End {
   Status exit_code = Status::done;
   /// skipped: of bytes_total, what was there already; hole: what lies in holes of the source.
   std::uint64_t bytes_total = 0, bytes_skipped_total = 0, bytes_hole_total = 0;
-  double seconds = 0;
-  double cpu_seconds = 0;
+  double seconds = 0, cpu_seconds = 0;
   std::optional<double> softirq_seconds, system_busy_seconds;
   std::map<std::string, double> thread_cpu_seconds;
   std::uint64_t frames_total = 0, retransmitted_bytes_total = 0, tail_probes_total = 0;
@@ -337,8 +339,7 @@ struct End {
   std::uint64_t names_refused_total = 0;       ///< entries without a name at the receiver
   std::uint64_t files_there_unread_total = 0;  ///< of files_total: compared by size and time alone
   std::string receipt_root;                    ///< empty: no receipt, or not of a whole session
-  std::string peer, directory;
-  std::string path;  ///< of the file that was done last
+  std::string peer, directory, path;           ///< path: of the file that was done last
   std::string digest, aead, file_io;
   std::uint64_t auth_failures_total = 0, replays_total = 0, malformed_total = 0;
   std::uint64_t key_updates_total = 0, engine_turns_total = 0, engine_wakeups_total = 0;

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "control/session/code_form.hpp"
 #include "control/session/silent_prompt.hpp"
 #include "engine/base/fd.hpp"
 
@@ -25,7 +26,7 @@ namespace {
 // laptop. Lower makes each guess cheaper for whoever recorded a handshake; higher shows up in the
 // program's peak memory and in the 0.5 s that recv has to get ready.
 constexpr std::uint64_t scrypt_n = 1U << 14;
-// For a code of the form that make_code writes: 1 MiB and about 3 ms. Its 140 random bits need no
+// For a code of the form that make_code writes: 1 MiB and about 3 ms. Its 130 random bits need no
 // help; 50 ms at both ends are as much CPU as 100 MB through the rest of the program.
 constexpr std::uint64_t scrypt_n_made = 1U << 10;
 constexpr std::uint32_t scrypt_r = 8;
@@ -36,20 +37,7 @@ constexpr std::uint64_t scrypt_memory_bytes_max = 32ULL << 20;
 // before the code.
 constexpr std::string_view application_salt = "onehop pairing code, scrypt, v1";
 
-constexpr std::string_view base32_letters = "abcdefghijklmnopqrstuvwxyz234567";
-constexpr std::size_t made_code_letters = 28;  // 140 bits
-constexpr std::size_t group_letters = 4;
 constexpr std::size_t read_bytes_max = 4096;  // of a code file: anything longer is no code
-
-bool has_made_form(std::string_view text) noexcept {
-  if (text.size() != made_code_letters + made_code_letters / group_letters - 1) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_dash_due = i % (group_letters + 1) == group_letters;
-    if (is_dash_due ? text[i] != '-' : base32_letters.find(text[i]) == std::string_view::npos)
-      return false;
-  }
-  return true;
-}
 
 // Only forms that a random generator writes and a person does not: make_code's, and 128 bits or
 // more in hexadecimal.
@@ -90,14 +78,41 @@ Result<PairingCode> code_from_fd(int fd) {
   return code_in(buffer, filled);
 }
 
-Result<PairingCode> code_from_terminal(const std::string& prompt) {
+/// code_of_typed also sees slips in a code that make_code() wrote.
+Result<PairingCode> code_of_typed(std::string_view typed) {
+  ONEHOP_TRY(made, SecretBytes::allocate(made_code_bytes));
+  const std::span<char, made_code_bytes> text{reinterpret_cast<char*>(made.bytes().data()),
+                                              made_code_bytes};
+  bool is_made = false;
+  if (std::string fault = fault_of_typed(typed, text, is_made); !fault.empty())
+    return usage_error(
+        std::move(fault),
+        "Compare it with the other screen; one that an earlier version made is taken "
+        "from --code-file FILE");
+  return PairingCode::from_text(is_made ? std::string_view{text.data(), text.size()} : typed);
+}
+
+Result<PairingCode> code_from_terminal(const CodeSource& source) {
+  constexpr int tries_max = 3;
   const Fd terminal{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
   if (!terminal.is_open())
     return usage_error("no code was given and there is no terminal to ask on",
                        "Give --code-file FILE or set ONEHOP_CODE");
   ONEHOP_TRY(buffer, SecretBytes::allocate(read_bytes_max));
-  ONEHOP_TRY(filled, read_silently(terminal.get(), prompt, buffer.bytes()));
-  return code_in(buffer, filled);
+  const auto say = [&terminal](const std::string& text) {
+    (void)!::write(terminal.get(), text.data(), text.size());
+  };
+  if (!source.is_hidden) say("The other screen shows a code of 7 groups; dashes do not matter.\n");
+  for (int tries = 1;; ++tries) {
+    ONEHOP_TRY(filled, read_typed(terminal.get(), source.prompt,
+                                  source.is_hidden ? Typed::hidden : Typed::shown, buffer.bytes()));
+    if (filled == read_bytes_max) return code_in(buffer, filled);
+    const char* const typed = reinterpret_cast<const char*>(buffer.bytes().data());
+    const bool has_ended = filled == 0 || typed[filled - 1] != '\n';
+    auto code = code_of_typed({typed, filled});
+    if (code.has_value() || has_ended || tries == tries_max) return code;
+    say("Not yet: " + code.error().cause + ".\n");
+  }
 }
 
 }  // namespace
@@ -144,18 +159,16 @@ std::string_view PairingCode::text() const noexcept {
 }
 
 Result<PairingCode> make_code() {
-  std::array<std::uint8_t, made_code_letters> random;
-  if (::getentropy(random.data(), random.size()) != 0)
+  CodeLetters letters;
+  if (::getentropy(letters.data(), letters.size()) != 0)
     return errno_error(ExitCode::internal_error, "draw a pairing code");
   // 256 is a multiple of 32, so a byte's low five bits are uniform.
-  std::array<char, made_code_letters + made_code_letters / group_letters - 1> text{};
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < made_code_letters; ++i) {
-    if (i != 0 && i % group_letters == 0) text[at++] = '-';
-    text[at++] = base32_letters[random[i] % base32_letters.size()];
-  }
+  for (std::uint8_t& letter : letters) letter %= 32;
+  set_check_letters(letters);
+  std::array<char, made_code_bytes> text{};
+  write_code(letters, text);
   auto code = PairingCode::from_text({text.data(), text.size()});
-  ::OPENSSL_cleanse(random.data(), random.size());
+  ::OPENSSL_cleanse(letters.data(), letters.size());
   ::OPENSSL_cleanse(text.data(), text.size());
   return code;
 }
@@ -176,7 +189,7 @@ Result<PairingCode> read_code(const CodeSource& source) {
     ::unsetenv("ONEHOP_CODE");
     return code;
   }
-  if (source.is_prompt_allowed) return code_from_terminal(source.prompt);
+  if (source.is_prompt_allowed) return code_from_terminal(source);
   return usage_error("no code was given", "Give --code-file FILE or set ONEHOP_CODE");
 }
 

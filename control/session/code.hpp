@@ -59,18 +59,19 @@ class PairingCode {
   SecretBytes bytes_;
 };
 
-/// make_code draws 140 bits and writes them as seven groups of four base32 letters:
-/// "abcd-efgh-...". Syscalls: getrandom.
+/// make_code draws 130 bits and writes them and two check letters as seven groups of four base32
+/// letters: "abcd-efgh-..." (code_form.hpp). Syscalls: getrandom.
 [[nodiscard]] Result<PairingCode> make_code();
 
 struct CodeSource {
   std::string file;               ///< path, or "-" for standard input; empty: look further
   bool is_prompt_allowed = true;  ///< ask on the terminal when nothing else gives a code
   std::string prompt = "Code: ";
+  bool is_hidden = false;  ///< do not show what is typed
 };
 /// read_code takes the code from the file, else from ONEHOP_CODE (whose value is then wiped from
-/// the environment), else from the terminal with echo off. It may block on the terminal or the
-/// file. Syscalls: open, read, tcsetattr.
+/// the environment), else from the terminal, three times where it cannot be right: a slip in a made
+/// code is named. It may block on the terminal or the file. Syscalls: open, read, tcsetattr.
 [[nodiscard]] Result<PairingCode> read_code(const CodeSource& source);
 
 /// PairingKey is the external PSK of TLS.
@@ -89,7 +90,7 @@ class PairingKey {
   bool is_strong_ = false;
 };
 /// stretch runs scrypt: 16 MiB, given back at once, and about 50 ms; 1 MiB and 3 ms for a code of
-/// make_code's form, whose 140 bits nobody can try. Both ends get the same key from the same code.
+/// make_code's form, whose 130 bits nobody can try. Both ends get the same key from the same code.
 [[nodiscard]] Result<PairingKey> stretch(const PairingCode& code);
 
 }  // namespace onehop::session

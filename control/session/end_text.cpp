@@ -177,16 +177,16 @@ std::optional<Error> SessionMachine::fault_of(const Event& event) {
       if (!is_link_up_)
         return Error{ExitCode::timed_out, step,
                      interface_ + " was down or gone for the session's limit",
-                     "Bring it up, then run the same command again to go on"};
+                     "Bring it up. " + again_hint()};
       return Error{ExitCode::timed_out, step,
                    "nothing came back on the data path for the session's limit",
                    "Look at the link and at the other machine"};
     case EventKind::stalled:
-      return Error{ExitCode::timed_out, step,
-                   "no file data has come through for the session's limit, although " + peer_name_ +
-                       " still answers",
-                   "Check that both MTUs are real, and the disk of the receiving machine; run the "
-                   "same command again to go on"};
+      return Error{
+          ExitCode::timed_out, step,
+          "no file data has come through for the session's limit, although " + peer_name_ +
+              " still answers",
+          "Check that both MTUs are real, and the disk of the receiving machine. " + again_hint()};
     case EventKind::protocol_error:
       return violation("the peer broke the data protocol: " +
                        std::string{wire::to_string(static_cast<wire::Violation>(event.value))});
@@ -202,7 +202,7 @@ std::optional<Error> SessionMachine::fault_of(const Event& event) {
       return std::nullopt;
     case EventKind::port_failed:
       return Error{ExitCode::io_unavailable, "use the " + data_->io + " port",
-                   errno_text(errno_value), "Run the same command again to go on", errno_value};
+                   errno_text(errno_value), again_hint(), errno_value};
     case EventKind::port_refused:
       act(Notice{"this machine refuses the frames that we send to " + peer_name_ + ", UDP port " +
                  std::to_string(peer_data_port_) + " (" + errno_text(errno_value) +

@@ -286,7 +286,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
           {ExitCode::timed_out, "receive files while another sender waits",
            "less than " + std::to_string(limits.floor_bytes / 1024) + " KiB came in " +
                std::to_string(limits.floor_window / 1s) + " s",
-           "What arrived was kept; look at the link, then run the same command again to go on"});
+           "What arrived was kept; look at the link, then send the same again to go on"});
       co_return;
     }
   }

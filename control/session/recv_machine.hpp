@@ -80,6 +80,11 @@ class RecvMachine final : public SessionMachine {
   /// KnownEntries: of what a restart ended, what may be offered again.
   using KnownEntries = std::unordered_map<std::string, file::ManifestEntry>;
 
+  [[nodiscard]] std::string again_hint() const override {
+    return options_.is_once ? "Run the same commands again, this one first, to go on"
+                            : "Still listening: it goes on when the same is sent again";
+  }
+
   const RecvOptions options_;
   const Endpoint peer_;
   Instant offer_deadline_{};

@@ -185,6 +185,8 @@ class SessionHost {
   [[nodiscard]] virtual Result<void> on_path(const std::string& /*interface*/, const PathUpdate&) {
     return success();
   }
+  /// on_link: the link to the peer is down, or up again.
+  virtual void on_link(bool /*is_up*/) {}
   virtual void on_phase(Phase) {}
   /// on_event: every event of the engine, after the session acted on it.
   virtual void on_event(const Event&) {}

@@ -125,11 +125,10 @@ void SessionMachine::tick(Instant now) {
   flush();
   if (is_interrupted_ && state_ != State::completing) {
     if (is_outcome_certain()) return wind_down(now, std::nullopt);
-    const char* hint = "";
+    std::string hint;
     if (state_ == State::transferring)
-      hint = role_ == Role::sender ? "Run the same command again to go on"
-                                   : "What arrived was kept; send again to go on";
-    return fail(now, {ExitCode::interrupted, step_, "interrupted", hint});
+      hint = role_ == Role::sender ? again_hint() : "What arrived was kept; send again to go on";
+    return fail(now, {ExitCode::interrupted, step_, "interrupted", std::move(hint)});
   }
   advance(now);
   if (std::exchange(events_of_turn_, 0) > events_crowded)
@@ -318,7 +317,7 @@ Error SessionMachine::ended(ChannelEnd end, const std::string& cause) const {
     return {ExitCode::timed_out, step_, cause, "Look at the link and at the other machine"};
   if (end == ChannelEnd::violation) return violation(cause);
   return {ExitCode::interrupted, step_, peer_name_ + " went away: " + cause,
-          "What arrived was kept; run the same command again to go on"};
+          "What arrived was kept. " + again_hint()};
 }
 
 /// A peer's remedies are of its own command line.
@@ -348,7 +347,7 @@ std::optional<Error> SessionMachine::verdict_of(const Message& message) {
     if (bye->code == ExitCode::done)
       return violation("the peer ended the session before it was complete");
     return Error{exit_code_for_failure_of_peer(bye->code), step_, peer_name_ + " was interrupted",
-                 "What arrived was kept; run the same command again to go on"};
+                 "What arrived was kept. " + again_hint()};
   }
   return std::nullopt;
 }

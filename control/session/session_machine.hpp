@@ -177,6 +177,10 @@ class SessionMachine {
   virtual void on_started(Instant now) = 0;
   virtual void on_proven(Instant now) = 0;
   [[nodiscard]] virtual Error deadline_error() const;
+  /// again_hint is what to do so that an interrupted transfer goes on.
+  [[nodiscard]] virtual std::string again_hint() const {
+    return "Run the same command again to go on";
+  }
   /// is_outcome_certain: every file is verified, whatever happens to the connection now.
   [[nodiscard]] virtual bool is_outcome_certain() const noexcept = 0;
   /// flush sends what was gathered in this turn.

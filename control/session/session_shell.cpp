@@ -228,6 +228,7 @@ void SessionShell::change_path(const PathUpdate& update) {
   if (!rings_) return;
   // A link that is down must not be sent on: the kernel would ask for the neighbour in vain.
   channel_->hold(!update.is_link_up);
+  host_.on_link(update.is_link_up);
   if (update.is_link_up)
     if (const auto told = host_.on_path(path_->route().link.name, update); !told)
       return session_->fail(monotonic_now(), told.error());

@@ -90,39 +90,42 @@ class CaughtSignals {
   std::array<struct sigaction, watched.size()> before_{};
 };
 
-/// Echo is off from turn_off() to turn_on(), or to the end.
+/// Echo is as wanted from set() to restore(), or to the end.
 class Echo {
  public:
-  explicit Echo(int terminal) : terminal_{terminal} {}
-  ~Echo() { turn_on(); }
+  Echo(int terminal, Typed typed) : terminal_{terminal}, typed_{typed} {}
+  ~Echo() { restore(); }
   Echo(const Echo&) = delete;
   Echo& operator=(const Echo&) = delete;
 
   /// What was typed before is dropped: it was shown, and meant for somebody else.
-  [[nodiscard]] bool turn_off() {
-    if (is_off_) return true;
+  [[nodiscard]] bool set() {
+    if (is_set_) return true;
     if (::tcgetattr(terminal_, &before_) != 0) return false;
-    termios silent = before_;
-    silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-    is_off_ = ::tcsetattr(terminal_, TCSAFLUSH, &silent) == 0;
-    return is_off_;
+    termios wanted = before_;
+    wanted.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    if (typed_ == Typed::shown) wanted.c_lflag |= ECHO;
+    is_set_ = ::tcsetattr(terminal_, TCSAFLUSH, &wanted) == 0;
+    return is_set_;
   }
-  void turn_on() noexcept {
-    if (is_off_) (void)::tcsetattr(terminal_, TCSAFLUSH, &before_);
-    is_off_ = false;
+  void restore() noexcept {
+    if (is_set_) (void)::tcsetattr(terminal_, TCSAFLUSH, &before_);
+    is_set_ = false;
   }
   /// forget: somebody else has set the terminal meanwhile.
-  void forget() noexcept { is_off_ = false; }
+  void forget() noexcept { is_set_ = false; }
 
  private:
   int terminal_;
+  Typed typed_;
   termios before_{};
-  bool is_off_ = false;
+  bool is_set_ = false;
 };
 
 class SilentPrompt {
  public:
-  SilentPrompt(int terminal, const std::string& prompt) : terminal_{terminal}, prompt_{prompt} {}
+  SilentPrompt(int terminal, const std::string& prompt, Typed typed)
+      : terminal_{terminal}, prompt_{prompt}, typed_{typed}, echo_{terminal, typed} {}
 
   Result<std::size_t> read(std::span<std::byte> line) {
     if (!signals_.is_open()) return errno_error(ExitCode::usage, attempt, hint);
@@ -144,7 +147,8 @@ class SilentPrompt {
       if (got == 0) break;
       if (line[filled++] == std::byte{'\n'}) break;
     }
-    say("\n");
+    const bool is_echoed = filled > 0 && line[filled - 1] == std::byte{'\n'};
+    if (typed_ == Typed::hidden || !is_echoed) say("\n");
     return filled;
   }
 
@@ -153,7 +157,7 @@ class SilentPrompt {
   static constexpr const char* hint = "Give --code-file FILE";
 
   static Error silence_error() {
-    return {ExitCode::usage, attempt, "the terminal's echo cannot be turned off", hint};
+    return {ExitCode::usage, attempt, "the terminal's echo cannot be set", hint};
   }
   void say(const std::string& text) const { (void)!::write(terminal_, text.data(), text.size()); }
   /// begin waits until the process is in the foreground: in the background a terminal may be
@@ -164,7 +168,7 @@ class SilentPrompt {
       // A job that nobody can continue is not stopped; reading will say why it cannot.
       if (::tcgetpgrp(terminal_) != ::getpgrp() && !has_continued()) break;
     }
-    if (!echo_.turn_off()) return false;
+    if (!echo_.set()) return false;
     say(prompt_);
     return true;
   }
@@ -177,7 +181,7 @@ class SilentPrompt {
     if (signal == SIGCONT) {
       echo_.forget();  // SIGSTOP came before it, and a shell may have set the terminal since
     } else {
-      echo_.turn_on();
+      echo_.restore();
       if (!is_stop(signal)) say("\n");
       signals_.let_act(signal);
       (void)has_continued();
@@ -187,15 +191,16 @@ class SilentPrompt {
 
   int terminal_;
   const std::string& prompt_;
+  Typed typed_;
   CaughtSignals signals_;
-  Echo echo_{terminal_};  // ends before signals_ does: the terminal comes first
+  Echo echo_;  // ends before signals_ does: the terminal comes first
 };
 
 }  // namespace
 
-Result<std::size_t> read_silently(int terminal, const std::string& prompt,
-                                  std::span<std::byte> line) {
-  return SilentPrompt{terminal, prompt}.read(line);
+Result<std::size_t> read_typed(int terminal, const std::string& prompt, Typed typed,
+                               std::span<std::byte> line) {
+  return SilentPrompt{terminal, prompt, typed}.read(line);
 }
 
 }  // namespace onehop::session

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SilentPrompt: one line from a terminal whose echo is off meanwhile.
+// SilentPrompt: one line from a terminal whose echo is off meanwhile, or on where what
+// is typed is to be seen.
 //
 // Whatever signal ends or stops the process, the terminal is as it was before the process goes;
-// when it is continued in the foreground, echo is off again and the prompt is repeated. SIGKILL
+// when it is continued in the foreground, echo is set again and the prompt is repeated. SIGKILL
 // alone cannot be met. Its state is of the process, as handlers of signals are: one at a time; the
 // main thread.
 #pragma once
@@ -15,11 +16,13 @@
 
 namespace onehop::session {
 
-/// read_silently fills `line` up to a newline or the terminal's end, and returns how much. What it
+enum class Typed : bool { hidden, shown };
+
+/// read_typed fills `line` up to a newline or the terminal's end, and returns how much. What it
 /// reads is secret: the caller wipes. Errors: usage, where the terminal cannot be silenced or read.
 /// A longer line fills `line`. Does not return where a signal ends the process. Syscalls:
 /// sigaction, pipe2, tcsetattr, poll, read, write, raise.
-[[nodiscard]] Result<std::size_t> read_silently(int terminal, const std::string& prompt,
-                                                std::span<std::byte> line);
+[[nodiscard]] Result<std::size_t> read_typed(int terminal, const std::string& prompt, Typed typed,
+                                             std::span<std::byte> line);
 
 }  // namespace onehop::session

@@ -24,7 +24,7 @@ double factor_of(char prefix) noexcept {
 Result<BytesPerSecond> parse_rate(std::string_view text) {
   const auto refuse = [&](std::string cause) {
     return Error{ExitCode::usage, fmt::format("read the rate '{}'", text), std::move(cause),
-                 "Write it like 600Mbit, 1.5Gbit or 250000000 (bits per second)"};
+                 "Write it like 600Mbit, 75MB/s, 1.5Gbit or 250000000 (bits per second)"};
   };
   double value = 0;
   const auto [end, error] =
@@ -37,11 +37,22 @@ Result<BytesPerSecond> parse_rate(std::string_view text) {
     value *= factor_of(unit.front());
     unit.remove_prefix(1);
   }
-  if (!unit.empty() && unit != "bit" && unit != "bit/s" && unit != "bps")
+  // A capital B is a byte, as everywhere; B without /s would be an amount.
+  if (unit == "B/s" || unit == "Bps")
+    value *= 8;
+  else if (!unit.empty() && unit != "bit" && unit != "bit/s" && unit != "bps")
     return refuse("its unit is unknown");
   if (!(value >= rate_bps_min && value <= rate_bps_max))
     return refuse("it is outside 8 kbit/s .. 1 Tbit/s");
   return bit_per_s(static_cast<std::int64_t>(value));
+}
+
+std::string amount_text(double value, std::string_view unit) {
+  std::size_t step = 0;
+  constexpr std::array<std::string_view, 5> names{"", "k", "M", "G", "T"};
+  while (value >= 999.5 && step + 1 < names.size()) value /= 1000, ++step;
+  const int digits = step == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}{}", value, digits, names[step], unit);
 }
 
 }  // namespace onehop

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "engine/base/rate_text.hpp"
 #include "engine/base/units.hpp"
 #include "engine/file/confined.hpp"
 #include "engine/file/part_file.hpp"
@@ -22,27 +23,38 @@ std::uint64_t left_of(Wide free, std::uint64_t taken, std::uint64_t reserve) {
       std::max<Wide>(0, free - static_cast<Wide>(taken) - static_cast<Wide>(reserve)));
 }
 
-Error too_little(std::string attempt, std::string cause) {
+Error too_little(std::string attempt, std::string cause, const std::string& numbers = {}) {
   return {ExitCode::local_file_error, std::move(attempt), std::move(cause),
-          "Free some space there, or choose another folder with --dir; recv --no-space-check does "
-          "not look at it",
+          numbers +
+              "Free some space there, or choose another folder with --dir; recv "
+              "--no-space-check does not look at it",
           ENOSPC};
 }
+
+std::string text_of(Wide bytes) { return amount_text(static_cast<double>(bytes), "B"); }
 
 }  // namespace
 
 Result<void> check_room(const Room& needed, const Room& taken, const Room& reserve,
                         const struct statvfs& disk) {
-  const std::uint64_t bytes_left =
-      left_of(static_cast<Wide>(disk.f_bavail) * disk.f_frsize, taken.bytes, reserve.bytes);
+  const Wide bytes_free = static_cast<Wide>(disk.f_bavail) * disk.f_frsize;
+  const std::uint64_t bytes_left = left_of(bytes_free, taken.bytes, reserve.bytes);
   if (needed.bytes > 0 && needed.bytes > bytes_left)
-    return too_little(fmt::format("receive {} bytes", needed.bytes),
-                      fmt::format("the disk has room for {} bytes beside its reserve", bytes_left));
+    return too_little(
+        "receive " + text_of(needed.bytes),
+        fmt::format(
+            "the disk has room for {}: {} are free, of which {} are kept for "
+            "other programs{}, and {} are needed",
+            text_of(bytes_left), text_of(bytes_free), text_of(reserve.bytes),
+            taken.bytes == 0 ? "" : " and " + text_of(taken.bytes) + " for what comes before this",
+            text_of(needed.bytes)));
   const std::uint64_t files_left = left_of(disk.f_favail, taken.files, reserve.files);
   if (needed.files > 0 && disk.f_files > 0 && needed.files > files_left)
     return too_little(
         fmt::format("receive {} files and folders", needed.files),
-        fmt::format("the disk has inodes for {} of them beside its reserve", files_left));
+        fmt::format("the disk has inodes for {} of them beside its reserve", files_left),
+        fmt::format("{} are free, {} of them are kept for other programs, {} are needed. ",
+                    disk.f_favail, reserve.files, needed.files));
   return success();
 }
 

@@ -54,6 +54,27 @@ TEST_CASE(
   CHECK(told({local("wlan0", "fe80::1%1")}, "fe80::1%1") == Texts{"[fe80::1%IF]"});
 }
 
+TEST_CASE("the interface of a link-local address is filled in where there is one alone",
+          "[tools]") {
+  const auto filled = [](const char* text, const char* interface = "") {
+    return with_scope(text, interface, laptop);
+  };
+  CHECK(filled("[fe80::2%IF]:9000") == "[fe80::2%wlan0]:9000");
+  CHECK(filled("[fe80::2%IF]") == "[fe80::2%wlan0]");
+  CHECK(filled("fe80::2%IF") == "fe80::2%wlan0");
+  CHECK(filled("fe80::2") == "fe80::2%wlan0");
+  CHECK(filled("[fe80::2]:9000", "eth7") == "[fe80::2%eth7]:9000");
+  for (const char* whole : {"fe80::2%lo", "[fe80::2%1]:9000", "10.0.0.1", "fd00::2", "[fd00::2]:1",
+                            "a-host%IF", "[fe80::2%IF", "", "[", "%IF"})
+    CHECK(filled(whole) == whole);
+  std::vector<LocalAddress> two = laptop;
+  two.push_back(local("eth0", "fe80::3%2"));
+  CHECK(with_scope("fe80::2%IF", "", two) == "fe80::2%IF");
+  CHECK(with_scope("fe80::2%IF", "eth0", two) == "fe80::2%eth0");
+  CHECK(with_scope("fe80::2%IF", "", {}) == "fe80::2%IF");
+  CHECK(parse_endpoint("[fe80::2%IF]").error().cause.find("'IF'") != std::string::npos);
+}
+
 TEST_CASE("in a Wi-Fi Direct group both kinds of members are told an address of theirs",
           "[tools]") {
   // Without an interface of its own a group has the radio's (p2p_no_group_iface).

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """Man pages, completions, and the commands in README and docs: manual_test.py ONEHOP [WORD].
 
-Goal:   the first two know every command and option that --help knows, and no other; no page shows
-        an option that is not there.
+Goal:   the first two know every command and option that --help-all knows, and no other; no page
+        shows an option that is not there.
 Method: tools/manual makes them of the real program; the bash completion is asked in bash, as the
         shell would; the others are parsed by their shells
         where these are installed. Pages are read as their source, where man is not installed.
@@ -57,7 +57,7 @@ def test_help_is_read_whole(onehop) -> None:
     check({"send", "recv", "doctor", "watch", "plot", "bench"} <= set(names),
           f"the commands: {names}")
     for command in root.walk():
-        text = subprocess.run([onehop, *command.path, "--help"], capture_output=True, text=True,
+        text = subprocess.run([onehop, *command.path, "--help-all"], capture_output=True, text=True,
                               check=True).stdout
         printed = {
             name for line in re.findall(r"^  (--?\S+)", text, re.M) for name in line.split(",")

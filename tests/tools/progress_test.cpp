@@ -65,6 +65,10 @@ TEST_CASE("the progress line says what was measured", "[tools][progress]") {
   view.files_total = 123'456;
   CHECK(ProgressLine::line(view, 80) ==
         "transferring  48 % of 1.07 GB  1200/123k files  now 601 Mbit/s  ETA 0:08");
+  view.link_down_ns = 8'000'000'000;
+  CHECK(ProgressLine::line(view, 80) == "link down for 0:08, goes on by itself");
+  CHECK(ProgressLine::line(view, 20).size() == 19);
+  view.link_down_ns.reset();
   view.is_all_known = false;
   view.eta_seconds.reset();
   CHECK(ProgressLine::line(view, 80) ==

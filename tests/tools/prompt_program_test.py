@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """The prompt for the code in a pseudo-terminal, under shells with job control: whatever ends or
-stops the program, the terminal is as it was; when it goes on, what is typed is not shown."""
+stops the program, the terminal is as it was; when it goes on, what is typed is not shown,
+with --hide."""
 
 import os
 import pathlib
@@ -75,7 +76,7 @@ class Shell:
 
 
 def asking(onehop) -> str:
-    return f"'{onehop}' send /etc/hostname --to 127.0.0.1:1 --io udp --wait 0\n"
+    return f"'{onehop}' send /etc/hostname --to 127.0.0.1:1 --io udp --wait 0 --hide\n"
 
 
 def interactive(onehop, words=("bash", "--norc", "--noprofile", "-i")) -> Shell:

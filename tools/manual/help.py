@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""What `onehop COMMAND --help` says, as data: the one table that man pages and completions are made
-of."""
+"""What `onehop COMMAND --help-all` says, as data: the one table that man pages and completions are
+made of."""
 
 import dataclasses
 import re
@@ -95,7 +95,8 @@ def parse(text, path) -> Any:
 
 def read(program, path=()) -> Any:
     """The command at `path` with all below it, from the program itself."""
-    done = subprocess.run([program, *path, "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run([program, *path, "--help-all"], capture_output=True, text=True,
+                          check=True)
     command = parse("\n" + done.stdout, path)
     command.commands = [
         read(program, (*path, entry.head)) for entry in command.sections.get("Subcommands", [])

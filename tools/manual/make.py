@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""make: man pages and completions of what the program's own --help says. make.py PROGRAM README
+"""make: man pages and completions of what the program's own --help-all says. make.py PROGRAM README
 FOLDER | --install
 
 FOLDER gets onehop.1 and onehop-COMMAND.1 (by scdoc; where it is not installed, it says so and makes

@@ -6,8 +6,19 @@
 #include <algorithm>
 
 #include "tools/onehop/quantity.hpp"
+#include "tools/onehop/report.hpp"
 
 namespace onehop::tool {
+
+namespace {
+
+std::size_t rows_of(std::string_view text, std::size_t columns) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::size_t rows = std::max<std::size_t>(1, (end + columns - 1) / columns);
+  return end == text.size() ? rows : rows + rows_of(text.substr(end + 1), columns);
+}
+
+}  // namespace
 
 std::string conflict_line(const api::Offer::File& file) {
   std::string line = fmt::format("  '{}': {}", file.name, file.conflict);
@@ -25,7 +36,7 @@ std::vector<std::size_t> pages_of(std::span<const std::string> lines, std::size_
   std::vector<std::size_t> pages;
   std::size_t used = 0;
   for (const std::string& line : lines) {
-    const std::size_t needed = std::max<std::size_t>(1, (line.size() + columns - 1) / columns);
+    const std::size_t needed = rows_of(line, columns);
     if (pages.empty() || used + needed > rows_max) {
       pages.push_back(0);
       used = 0;
@@ -42,6 +53,7 @@ api::Answer ask_about(const Terminal& terminal, const api::Offer& offer) {
       offer.is_part ? ", a part of its tree," : "", offer.directory, offer.conflicts)};
   for (const api::Offer::File& file : offer.files)
     if (!file.conflict.empty()) lines.push_back(conflict_line(file));
+  std::ranges::transform(lines, lines.begin(), fitted);
   Terminal::discard_input();
   std::size_t shown = 0;
   bool is_all = false;
@@ -58,8 +70,8 @@ api::Answer ask_about(const Terminal& terminal, const api::Offer& offer) {
       Terminal::print(lines[shown] + "\n");
   }
   Terminal::print(
-      fmt::format("[r]esume, [s]kip, re[n]ame, [o]verwrite {}; anything else refuses: ",
-                  offer.conflicts == 1 ? "it" : fmt::format("these {}", offer.conflicts)));
+      fmt::format("[r]esume, [s]kip, re[n]ame, [o]verwrite {}; Enter or anything else refuses: ",
+                  offer.conflicts == 1 ? "it" : "them"));
   const auto answer = terminal.wait_line();
   if (answer == "r") return api::Answer::resume;
   if (answer == "s") return api::Answer::skip;

@@ -21,16 +21,23 @@ Frontend::Frontend(const OutputOptions& options, std::string command)
     : reporter_{options, std::move(command)},
       progress_{!options.is_quiet && !options.is_json},
       interrupts_{io_},
+      waiting_timer_{io_},
       report_file_{options.report_file},
-      is_p2p_{options.is_p2p} {}
+      is_p2p_{options.is_p2p},
+      is_verbose_{options.is_verbose},
+      has_all_files_{options.has_all_files} {}
 
 api::Handler Frontend::handler() {
   return [this](const api::Event& event) {
     const auto* const notice = std::get_if<api::Notice>(&event);
     const bool is_warning = notice != nullptr && notice->is_warning;
     if (is_warning && std::this_thread::get_id() == main_thread_) return show(event);
-    // Where nobody reads what we print, the main thread waits: progress is dropped meanwhile.
-    if (std::holds_alternative<api::Progress>(event) && is_progress_waiting_.exchange(true)) return;
+    // Where nobody reads what we print, the main thread waits: of progress the newest alone does.
+    if (const auto* const progress = std::get_if<api::Progress>(&event)) {
+      const std::lock_guard lock{arrived_mutex_};
+      arrived_ = *progress;
+      if (std::exchange(is_progress_waiting_, true)) return;
+    }
     if (!std::holds_alternative<api::End>(event) || std::this_thread::get_id() == main_thread_)
       return boost::asio::post(io_, [this, event] { show(event); });
     // The transfer goes on to close its port, and what DPDK prints then is captured: for as long as
@@ -52,6 +59,7 @@ ExitCode Frontend::run(api::Transfer& transfer) {
     api::Error how = transfer.run();
     boost::asio::post(io_, [this, &error, how = std::move(how)] {
       error = how;
+      wait_for({});
       interrupts_.stop();
       if (publisher_) publisher_->stop();
     });
@@ -74,13 +82,34 @@ ExitCode Frontend::fail(const Error& error) const {
 void Frontend::show(const api::Event& event) {
   if (!std::holds_alternative<api::Progress>(event)) progress_.finish();
   std::visit([this](const auto& one) { on(one); }, event);
+  if (is_waiting_said_ && !std::holds_alternative<api::Progress>(event)) progress_.show(waiting_);
+}
+
+void Frontend::wait_for(std::string what) {
+  constexpr auto moment = std::chrono::milliseconds{300};
+  if (what == waiting_) return;
+  waiting_ = std::move(what);
+  waiting_timer_.cancel();
+  if (std::exchange(is_waiting_said_, false)) progress_.finish();
+  if (waiting_.empty()) return;
+  waiting_timer_.expires_after(moment);
+  waiting_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error && !waiting_.empty()) say_waiting();
+  });
+}
+
+void Frontend::say_waiting() {
+  is_waiting_said_ = true;
+  if (!progress_.show(waiting_)) reporter_.say(waiting_);
 }
 
 void Frontend::on(const api::Started& started) {
   reporter_.event("start", json_of(started));
-  if (started.role == "recv")
+  to_ = started.to;
+  if (started.role == "recv") {
+    if (!has_code_ && !is_p2p_ && !reporter_.is_quiet()) print_ways(started.ways, {});
     reporter_.say("listening on " + started.listen + ", receiving into " + started.directory);
-  else if (started.found.folders > 0 || !started.is_all_found)
+  } else if (started.found.folders > 0 || !started.is_all_found)
     reporter_.say(found_text(started.found) + (started.is_all_found ? "" : " so far"));
 }
 
@@ -97,31 +126,34 @@ void Frontend::on(const api::LeftOut& left_out) {
 }
 
 void Frontend::on(const api::Code& code) {
-  const std::string to = code.ways.empty() ? "THIS-HOST" : code.ways.front().to;
   reporter_.event("code", {{"code", code.code}});
+  has_code_ = true;
   // Shown even when quiet: without it nobody can connect. Never as part of a command, which a shell
   // would keep in its history.
-  if (is_p2p_) {
-    fmt::print(stderr, "Code, which 'onehop send --p2p' asks for on the other machine:\n\n  {}\n\n",
-               code.code);
-    return;
-  }
-  fmt::print(stderr,
-             "On the other machine:\n\n  onehop send FILE --to {}\n\nIt asks for this code:\n\n"
-             "  {}\n\n",
-             to, code.code);
+  if (!is_p2p_) return print_ways(code.ways, code.code);
+  tell("Code, which 'onehop send --p2p' asks for on the other machine:\n\n  " + code.code + "\n\n");
+}
+
+/// The lines that a person types on the other machine stand alone, to be copied as they are.
+void Frontend::print_ways(const std::vector<api::Started::Way>& ways,
+                          const std::string& code) const {
+  const std::string to = ways.empty() ? "THIS-HOST" : ways.front().to;
+  tell(fmt::format("On the other machine, and then {}:\n\n  onehop send PATH --to {}\n{}\n",
+                   code.empty() ? "the code that this end was given" : "the code", to,
+                   code.empty() ? "" : "  " + code + "\n"));
   if (to.find("%IF") != std::string::npos)
-    fmt::print(stderr, "IF: the other machine's interface, as `ip link` there has it\n");
-  if (code.ways.size() > 1)
-    fmt::print(stderr, "That leads to {}; another way in:\n", code.ways.front().interface);
-  for (std::size_t i = 1; i < code.ways.size(); ++i)
-    fmt::print(stderr, "  --to {:<24} {}\n", code.ways[i].to, code.ways[i].interface);
+    tell("IF: the interface of the other machine; where it has one alone, leave IF as it is\n");
+  if (ways.size() > 1)
+    tell(fmt::format("That leads to {}; another way in:\n", ways.front().interface));
+  for (std::size_t i = 1; i < ways.size(); ++i)
+    tell(fmt::format("  --to {:<24} {}\n", ways[i].to, ways[i].interface));
 }
 
 void Frontend::on(const api::PortOpened& opened) {
-  const std::string& asked = opened.io_requested;
-  if (asked == "auto" || (asked == "afxdp" && opened.io_reason != "asked for"))
-    reporter_.say(io_text(opened));
+  reporter_.event("port", json_of(opened));
+  // That a named port has not got what was asked for is said in any case.
+  const bool is_less = opened.io_requested == "afxdp" && opened.io_reason != "asked for";
+  if (is_verbose_ || is_less) reporter_.say(io_text(opened));
 }
 
 void Frontend::on(const api::StartRate& start) {
@@ -141,15 +173,23 @@ void Frontend::on(const api::Offer& offer) {
   asker_ = std::move(asker).value();
 }
 
-void Frontend::on(const api::Progress& progress) {
-  is_progress_waiting_ = false;
-  newest_ = progress;
+void Frontend::on(const api::Progress&) {
+  {
+    const std::lock_guard lock{arrived_mutex_};
+    is_progress_waiting_ = false;
+    newest_ = arrived_;
+  }
+  const std::string& phase = newest_.phase;
+  const bool is_sender = newest_.role == "send";
+  wait_for(is_sender && phase == "connecting"           ? "waiting for " + to_ + " ..."
+           : is_sender && phase == "waiting_for_accept" ? "waiting for the answer there ..."
+                                                        : "");
   // Before there is a data path people are asked for things, on the same line.
-  if (progress.phase == "proving_path" || progress.phase == "transferring" ||
-      progress.phase == "verifying")
-    progress_.update(progress);
-  else
+  if (phase == "proving_path" || phase == "transferring" || phase == "verifying")
+    progress_.update(newest_);
+  else if (waiting_.empty())
     progress_.finish();
+  say_link_and_cap();
 }
 
 void Frontend::let_watch() {
@@ -160,12 +200,43 @@ void Frontend::let_watch() {
     reporter_.say("not visible to onehop watch: " + opened.error().message());
 }
 
+/// A terminal has the link in its progress line.
+void Frontend::say_link_and_cap() {
+  const bool is_down = newest_.link_down_ns.has_value();
+  if (std::exchange(is_link_down_said_, is_down) != is_down && !progress_.is_drawing())
+    reporter_.say(is_down ? "link down: goes on by itself when it is up" : "link up again");
+  const bool is_limit = newest_.cap == "max_rate" || newest_.cap == "max_rate_there";
+  if (!is_limit || !newest_.rate_bps || !caps_said_.insert(newest_.cap).second) return;
+  progress_.finish();
+  reporter_.say(
+      fmt::format("held at {} by {}", format_rate(bit_per_s(*newest_.rate_bps)),
+                  newest_.cap == "max_rate" ? "--max-rate" : "the receiver's --max-rate"));
+}
+
+void Frontend::on(const api::Error& error) {
+  wait_for({});
+  reporter_.error(host::from_api(error));
+}
+
+void Frontend::on(const api::FileDone& file) {
+  constexpr std::uint64_t kept_lines_max = 5;  // more push the rest off the screen
+  reporter_.event("file", json_of(file));
+  const std::string text = file_text(file);
+  if (text.empty()) return;
+  const bool is_as_offered = file.is_verified || file.outcome == "there_unread";
+  if (has_all_files_ || (!is_as_offered && ++files_kept_ <= kept_lines_max)) reporter_.say(text);
+  if (!has_all_files_ && !is_as_offered && files_kept_ == kept_lines_max + 1)
+    reporter_.say("and more of them: --files lists all");
+}
+
 void Frontend::on(const api::Notice& notice) {
   notice.is_warning ? reporter_.warn(notice.text) : reporter_.say(notice.text);
 }
 
 void Frontend::on(const api::End& end) {
+  wait_for({});
   reporter_.end(end);
+  files_kept_ = 0;
   if (publisher_)
     publisher_->tell_last(watch::line_of(watch::Ended{.exit_code = static_cast<int>(end.exit_code),
                                                       .bytes_total = end.bytes_total,

@@ -9,11 +9,15 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tools/onehop/progress.hpp"
 #include "tools/onehop/report.hpp"
@@ -42,6 +46,11 @@ class Frontend {
 
  private:
   void show(const api::Event& event);
+  /// wait_for has it said that `what` is waited for, where that takes longer than a moment.
+  void wait_for(std::string what);
+  void say_waiting();
+  void say_link_and_cap();
+  void print_ways(const std::vector<api::Started::Way>& ways, const std::string& code) const;
   void on(const api::Started& started);
   void on(const api::Found& found);
   void on(const api::LeftOut& left_out);
@@ -52,9 +61,9 @@ class Frontend {
   void on(const api::OfferGone&) { asker_ = {}; }
   void on(const api::Progress& progress);
   void on(const api::Interval& interval) { reporter_.interval(interval); }
-  void on(const api::FileDone& file) { reporter_.file(file); }
+  void on(const api::FileDone& file);
   void on(const api::Notice& notice);
-  void on(const api::Error& error) { reporter_.error(host::from_api(error)); }
+  void on(const api::Error& error);
   void on(const api::End& end);
 
   const Reporter reporter_;
@@ -62,11 +71,19 @@ class Frontend {
   boost::asio::io_context io_;
   Interrupts interrupts_;
   const std::thread::id main_thread_ = std::this_thread::get_id();
-  api::Transfer* transfer_ = nullptr;              // while it runs
-  std::atomic<bool> is_progress_waiting_ = false;  // at most one is on its way to us
+  api::Transfer* transfer_ = nullptr;  // while it runs
+  std::mutex arrived_mutex_;
+  bool is_progress_waiting_ = false;  // at most one is on its way to us; both below the mutex
+  api::Progress arrived_;
   api::Progress newest_;
+  std::string to_;       // whom a sender sends to
+  std::string waiting_;  // what is waited for, as people read it; empty: nothing
+  boost::asio::steady_timer waiting_timer_;  // until it is said
+  bool is_waiting_said_ = false, is_link_down_said_ = false, has_code_ = false;
+  std::set<std::string> caps_said_;
   const std::string report_file_;
-  const bool is_p2p_;
+  const bool is_p2p_, is_verbose_, has_all_files_;
+  std::uint64_t files_kept_ = 0;              // of this session, each of which would have a line
   std::vector<api::LeftOut::Item> left_out_;  // all that came, for the report
   std::unique_ptr<watch::Publisher> publisher_;
   std::jthread asker_;

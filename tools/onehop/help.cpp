@@ -2,6 +2,7 @@
 #include "tools/onehop/help.hpp"
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 #include <vector>
 
@@ -19,6 +20,14 @@ std::string entry(const std::string& left, const std::string& right) {
   CLI::detail::format_help(out, wrap(left, columns_max - left_indent, more_indent),
                            wrap(right, columns_max - left_columns), left_columns);
   return out.str();
+}
+
+/// Options that a paper's experiment needs, or a laboratory, and nobody who sends files.
+bool is_for_experiments(const CLI::Option* option) {
+  static constexpr std::array<std::string_view, 8> names{
+      "--bounds",   "--target",    "--key-interval", "--link-model",
+      "--fragment", "--mac-noack", "--eal",          "--file-io"};
+  return std::ranges::find(names, option->get_name()) != names.end();
 }
 
 std::string names_of(const std::set<CLI::Option*>& options) {
@@ -64,9 +73,19 @@ std::string values_of(const CLI::Option& option) {
 Help::Help() { column_width(left_columns); }
 
 std::string Help::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  const std::string& command = app->get_name();
+  is_short_ = mode != CLI::AppFormatMode::All && (command == "send" || command == "recv");
+  // Of all commands at once nobody reads the options.
+  if (mode == CLI::AppFormatMode::All) mode = CLI::AppFormatMode::Normal;
   // The library puts one empty line after a group and another before the next.
   return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode),
                                        "\n\n\n", "\n\n");
+}
+
+std::string Help::make_group(std::string group, bool is_positional,
+                             std::vector<const CLI::Option*> options) const {
+  if (is_short_) std::erase_if(options, is_for_experiments);
+  return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
 }
 
 std::string Help::make_description(const CLI::App* app) const {
@@ -99,6 +118,7 @@ std::string Help::make_option_opts(const CLI::Option* option) const {
 
 std::string Help::make_option_desc(const CLI::Option* option) const {
   std::string text = option->get_description(), usual = option->get_default_str();
+  if (is_short_) text = CLI::detail::find_and_replace(text, " wdtcp:paper,", "");
   if (usual.starts_with('[') && usual.ends_with(']'))
     usual = usual.substr(1, usual.size() - 2);  // a list
   if (!usual.empty()) text += " (default: " + usual + ")";

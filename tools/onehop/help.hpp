@@ -15,6 +15,8 @@ class Help final : public CLI::Formatter {
   Help();
   [[nodiscard]] std::string make_help(const CLI::App* app, std::string name,
                                       CLI::AppFormatMode mode) const override;
+  [[nodiscard]] std::string make_group(std::string group, bool is_positional,
+                                       std::vector<const CLI::Option*> options) const override;
   [[nodiscard]] std::string make_description(const CLI::App* app) const override;
   [[nodiscard]] std::string make_usage(const CLI::App* app, std::string name) const override;
   [[nodiscard]] std::string make_subcommand(const CLI::App* command) const override;
@@ -22,6 +24,10 @@ class Help final : public CLI::Formatter {
                                         bool is_positional) const override;
   [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override;
   [[nodiscard]] std::string make_option_desc(const CLI::Option* option) const override;
+
+ private:
+  mutable bool is_short_ =
+      false;  // of the page that is being made: without options for experiments
 };
 
 inline constexpr std::size_t columns_max =

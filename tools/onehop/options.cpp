@@ -23,10 +23,12 @@ void add_output_options(CLI::App& app, api::Options& o, OutputOptions& output) {
                  "write what could not be sent, or has no name at the receiver, and why, to this "
                  "file (JSON)")
       ->type_name("FILE");
-  app.add_flag("--files", o.has_all_files, "a line and an event also for each small file");
+  app.add_flag("--files", o.has_all_files,
+               "a line with its digest for each file, and an event also for each small one");
   app.add_flag("--json", output.is_json,
                "events as JSON lines on standard output, text on standard error");
   app.add_flag("--quiet", output.is_quiet, "no progress and no summary");
+  app.add_flag("-v,--verbose", output.is_verbose, "also say why frames leave as they do");
 }
 
 }  // namespace

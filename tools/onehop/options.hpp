@@ -18,11 +18,14 @@ namespace onehop::tool {
 /// OutputOptions: what the program itself does about a transfer.
 struct OutputOptions {
   std::string code_file;
-  std::string report_file;  ///< of what was left out or has no name there; empty: none
+  bool is_code_hidden = false;  ///< while it is typed
+  std::string report_file;      ///< of what was left out or has no name there; empty: none
   bool is_json = false;
   bool is_quiet = false;
-  std::string user;     ///< whose files these are; empty: as find_user() has it
-  bool is_p2p = false;  ///< the other end needs no address of ours: --p2p is enough
+  bool is_verbose = false;
+  bool has_all_files = false;  ///< a line for each file, with its digest
+  std::string user;            ///< whose files these are; empty: as find_user() has it
+  bool is_p2p = false;         ///< the other end needs no address of ours: --p2p is enough
 };
 
 /// ExcludeWord: one --exclude, --include or --exclude-from; their order counts.

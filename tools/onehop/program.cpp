@@ -87,7 +87,8 @@ std::optional<Error> take_law_params(const ConfigFile& config, const CLI::App& a
 }
 
 constexpr const char* config_footer =
-    "\n'--config FILE' reads options from a file: see 'onehop --help'.";
+    "\n'--config FILE' reads options from a file: see 'onehop --help'.\n"
+    "'--help-all' lists options for experiments, too.";
 
 CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
   CLI::App* command =
@@ -104,10 +105,11 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
       *command, send.p2p,
       "form a Wi-Fi Direct group with a machine that runs 'onehop recv --p2p', send, and "
       "leave it; in place of --to");
-  // With --p2p it is found; the parser knows no "one of the two is required".
+  // With --p2p it is found, and --dry-run needs none; the parser knows no "one of the two is
+  // required".
   command->callback([to, &send] {
     if (send.p2p.is_wanted && !to->empty()) throw CLI::ExcludesError("--p2p", "--to");
-    if (!send.p2p.is_wanted && to->empty()) throw CLI::RequiredError("--to");
+    if (!send.p2p.is_wanted && !send.is_dry_run && to->empty()) throw CLI::RequiredError("--to");
   });
   command
       ->add_option("--wait", send.transfer.wait_seconds,
@@ -115,6 +117,8 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   add_tree_options(*command, send);
+  command->add_flag("--hide", send.output.is_code_hidden,
+                    "do not show the code while it is typed (the receiver's screen shows it)");
   add_common_options(*command, send.transfer.common, send.output);
   command
       ->add_option("--link-model", send.transfer.common.link_model,
@@ -239,7 +243,7 @@ int refuse(const CLI::App& app, const Error& error, std::span<char* const> words
     options.is_json = std::find(texts.begin(), options_end, "--json") != options_end;
     Reporter{options, command.substr(sizeof "onehop")}.error(error);
   } else {
-    std::fprintf(stderr, "%s: %s\n", command.c_str(), error.message().c_str());
+    tell(fitted(command + ": " + error.message() + "\n"));
   }
   return static_cast<int>(error.code);
 }
@@ -327,6 +331,7 @@ class Program {
 Program::Program() {
   app_.formatter(std::make_shared<Help>());
   app_.set_help_flag("-h,--help", "print this help and exit");
+  app_.set_help_all_flag("--help-all", "also list options for experiments");
   app_.require_subcommand(0, 1);
   app_.config_formatter(config_);
   app_.set_config(
@@ -382,6 +387,7 @@ int Program::run(int argc, char** argv) {
     return static_cast<int>(ExitCode::internal_error);
   }
   if (const auto error = value_fault(app_)) return refuse(app_, *error, words);
+  for (OutputOptions* output : {&send_.output, &recv_.output}) output->is_verbose |= is_verbose_;
   for (const auto& [command, run_it] : commands_) {
     if (!command->parsed()) continue;
     if (command->get_name() == "send" || command->get_name() == "recv")

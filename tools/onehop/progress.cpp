@@ -38,9 +38,15 @@ void ProgressLine::update(const api::Progress& view) {
   const std::int64_t now_ns = view.t_ns;
   if (!is_drawing_ || (has_drawn_ && now_ns - drawn_at_ns_ < redraw_period_ns)) return;
   drawn_at_ns_ = now_ns;
+  show(line(view, Terminal::columns()));
+}
+
+bool ProgressLine::show(const std::string& text) {
+  if (!is_drawing_) return false;
   has_drawn_ = true;
-  tell(fmt::format("\r{}\x1b[K", line(view, Terminal::columns())));
+  tell(fmt::format("\r{}\x1b[K", text));
   std::fflush(stderr);
+  return true;
 }
 
 void ProgressLine::finish() {
@@ -50,6 +56,10 @@ void ProgressLine::finish() {
 }
 
 std::string ProgressLine::line(const api::Progress& view, std::size_t columns) {
+  if (view.link_down_ns)
+    return fmt::format("link down for {}, goes on by itself",
+                       format_span(static_cast<double>(*view.link_down_ns) / 1e9))
+        .substr(0, columns == 0 ? 0 : columns - 1);
   std::string phase = view.phase;
   std::ranges::replace(phase, '_', ' ');
   if ((view.bytes_expected == 0 && view.files_total == 0) || view.elapsed_ns <= 0)

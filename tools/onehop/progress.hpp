@@ -15,11 +15,15 @@ class ProgressLine {
   /// Draws only when `is_wanted` and standard error is a terminal.
   explicit ProgressLine(bool is_wanted);
   void update(const api::Progress& view);
+  /// show draws a text that stands until the next one; false where nothing is drawn.
+  bool show(const std::string& text);
   void finish();  ///< leaves the cursor on a clean line
+  [[nodiscard]] bool is_drawing() const { return is_drawing_; }
 
   /// line is the text for a terminal of `columns`, shorter than that by one at least. From 80
   /// columns on it is the phase, how much of how many bytes, the rate now and on average, and the
-  /// time that is left; of several files how many are done, instead of the average.
+  /// time that is left; of several files how many are done, instead of the average. While the link
+  /// is down it says that instead.
   [[nodiscard]] static std::string line(const api::Progress& view, std::size_t columns);
 
  private:

@@ -4,33 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include "engine/base/rate_text.hpp"
 
 namespace onehop::tool {
 
-namespace {
-
-std::string scaled(double value, std::string_view unit) {
-  std::size_t step = 0;
-  constexpr std::array<std::string_view, 5> names{"", "k", "M", "G", "T"};
-  while (value >= 999.5 && step + 1 < names.size()) value /= 1000, ++step;
-  const int digits = step == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  return fmt::format("{:.{}f} {}{}", value, digits, names[step], unit);
+std::string format_bytes(std::uint64_t bytes) {
+  return amount_text(static_cast<double>(bytes), "B");
 }
 
-}  // namespace
-
-std::string format_bytes(std::uint64_t bytes) { return scaled(static_cast<double>(bytes), "B"); }
-
 std::string format_rate(BytesPerSecond rate) {
-  return scaled(static_cast<double>(bps(rate)), "bit/s");
+  return amount_text(static_cast<double>(bps(rate)), "bit/s");
 }
 
 std::string files_text(std::uint64_t done, std::uint64_t total, bool is_all) {
   const auto count = [](std::uint64_t files) {
     std::string text =
-        files < 100'000 ? std::to_string(files) : scaled(static_cast<double>(files), "");
+        files < 100'000 ? std::to_string(files) : amount_text(static_cast<double>(files), "");
     std::erase(text, ' ');
     return text;
   };

@@ -168,6 +168,7 @@ ExitCode recv_command(RecvCommand command) {
     return cleaned.error().code;
   }
   command.output.is_p2p = command.p2p.is_wanted;
+  command.output.has_all_files = command.transfer.common.has_all_files;
   Frontend frontend{command.output, "recv"};
   if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
   command.transfer.common.command_line = command_line();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "tools/onehop/help.hpp"
 #include "tools/onehop/quantity.hpp"
+#include "tools/onehop/terminal.hpp"
 
 namespace onehop::tool {
 
@@ -80,6 +82,13 @@ Json json_of(const api::Found& found) {
 Json json_of(const api::LeftOut& left_out) {
   const auto failures = std::ranges::count_if(left_out.items, &api::LeftOut::Item::is_failure);
   return {{"count", left_out.items.size()}, {"failures", failures}};
+}
+
+Json json_of(const api::PortOpened& opened) {
+  return {{"io_requested", opened.io_requested},
+          {"io_used", opened.io_used},
+          {"io_mode", opened.io_mode},
+          {"io_reason", opened.io_reason}};
 }
 
 Json json_of(const api::Interval& interval) {
@@ -180,6 +189,33 @@ std::string io_text(const api::PortOpened& opened) {
   return wrap("I/O: " + opened.io_used + before + opened.io_reason, columns_max, indent);
 }
 
+std::string fitted(const std::string& text) {
+  constexpr std::size_t indent = 2, columns_least = 20;
+  if (::isatty(STDERR_FILENO) == 0) return text;
+  const std::size_t columns = std::max(Terminal::columns(), columns_least) - 1;
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    out += line.size() <= columns ? line : wrap(line, columns, indent);
+    if (end < text.size()) out += '\n';
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::string file_text(const api::FileDone& done) {
+  if (done.outcome.starts_with("name_")) return {};
+  const std::string what = done.final_name + "  " + format_bytes(done.bytes);
+  if (done.is_verified)
+    return fmt::format("{}  {}:{}{}", what, done.digest_kind, done.digest,
+                       done.outcome == "there" ? "  was there already" : "");
+  if (done.outcome == "there_unread") return what + "  was there already, by its size and time";
+  return done.final_name + (done.outcome == "kept"
+                                ? ": kept what is there, which is not the same"
+                                : ": kept what is there, which could not be compared");
+}
+
 void Reporter::event(const std::string& type, const Json& body) const {
   if (!is_json_) return;
   Json line{{"schema_version", schema_version}, {"type", type}};
@@ -188,15 +224,15 @@ void Reporter::event(const std::string& type, const Json& body) const {
 }
 
 void Reporter::say(const std::string& text) const {
-  if (!is_quiet_) tell(text + "\n");
+  if (!is_quiet_) tell(fitted(text + "\n"));
 }
 
 void Reporter::warn(const std::string& text) const {
-  tell(fmt::format("onehop {}: {}\n", command_, text));
+  tell(fitted(fmt::format("onehop {}: {}\n", command_, text)));
 }
 
 void Reporter::error(const Error& error) const {
-  tell(fmt::format("onehop {}: {}\n", command_, error.message()));
+  tell(fitted(fmt::format("onehop {}: {}\n", command_, error.message())));
   event("error", {{"exit_code", static_cast<int>(error.code)},
                   {"attempt", error.attempt},
                   {"cause", error.cause},
@@ -207,28 +243,11 @@ void Reporter::interval(const api::Interval& interval) const {
   event("interval", json_of(interval));
 }
 
-void Reporter::file(const api::FileDone& done) const {
-  event("file", json_of(done));
-  if (done.outcome.starts_with("name_")) return;  // a LeftOut has its line
-  if (done.is_verified)
-    return say(fmt::format("{}  {}  {}:{}{}", done.final_name, format_bytes(done.bytes),
-                           done.digest_kind, done.digest,
-                           done.outcome == "there" ? "  was there already" : ""));
-  if (done.outcome == "there_unread")
-    return say(fmt::format("{}  {}  was there already, by its size and time", done.final_name,
-                           format_bytes(done.bytes)));
-  say(done.final_name + (done.outcome == "kept"
-                             ? ": kept what is there, which is not the same"
-                             : ": kept what is there, which could not be compared"));
-}
-
+/// The summary is the last that is said: what comes before it may be long.
 void Reporter::end(const api::End& end) const {
   event("end", json_of(end));
-  if (end.exit_code != api::Status::done) return;
-  const std::string what = end.files_total == 1
-                               ? end.path
-                               : fmt::format("{} files in {}", end.files_total, end.directory);
-  say(fmt::format("{}, {} {}", what, end.role == "send" ? "at" : "from", end.peer));
+  const bool is_done = end.exit_code == api::Status::done;
+  if (!is_done && end.files_total == 0) return;
   const std::uint64_t there = std::min(end.bytes_skipped_total, end.bytes_total),
                       holes = std::min(end.bytes_hole_total, end.bytes_total - there),
                       moved = end.bytes_total - there - holes;
@@ -240,14 +259,19 @@ void Reporter::end(const api::End& end) const {
   if (end.files_there_unread_total > 0)
     say(fmt::format("{} file{} compared by size and time alone (recv --quick)",
                     end.files_there_unread_total, end.files_there_unread_total == 1 ? "" : "s"));
+  if (!end.receipt_root.empty()) say("receipt root " + end.receipt_root);
+  if (const std::string drops = drops_text(end); !drops.empty()) say(drops);
+  const std::string what = is_done && end.files_total == 1
+                               ? end.path
+                               : fmt::format("{} file{} in {}", end.files_total,
+                                             end.files_total == 1 ? "" : "s", end.directory);
+  say(fmt::format("{}, {} {}", what, end.role == "send" ? "at" : "from", end.peer));
   const double rate = end.seconds > 0 ? static_cast<double>(moved) / end.seconds : 0;
   say(fmt::format("{} in {:.2f} s  {}  {:.2f} ns/B  {:.2f} % lost  srtt {:.1f} ms  {}",
                   format_bytes(moved), end.seconds, format_rate({static_cast<std::int64_t>(rate)}),
                   end.cpu_ns_per_byte(), 100 * end.loss_ratio,
                   static_cast<double>(end.srtt_ns) / 1e6,
                   end.io_mode.empty() ? end.io_used : end.io_used + "/" + end.io_mode));
-  if (!end.receipt_root.empty()) say("receipt root " + end.receipt_root);
-  if (const std::string drops = drops_text(end); !drops.empty()) say(drops);
 }
 
 }  // namespace onehop::tool

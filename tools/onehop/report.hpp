@@ -20,6 +20,10 @@ using Json = nlohmann::ordered_json;
 /// not end a transfer: a failure is ignored.
 void tell(std::string_view text) noexcept;
 
+/// fitted breaks the lines of `text` that a terminal at standard error would cut in the middle of a
+/// word. Elsewhere, for programs, each line stays one.
+[[nodiscard]] std::string fitted(const std::string& text);
+
 /// io_text says for people how frames leave and why, in lines of less than 80 columns.
 [[nodiscard]] std::string io_text(const api::PortOpened& opened);
 
@@ -27,9 +31,13 @@ void tell(std::string_view text) noexcept;
 [[nodiscard]] Json json_of(const api::Started& started);
 [[nodiscard]] Json json_of(const api::Found& found);
 [[nodiscard]] Json json_of(const api::LeftOut& left_out);
+[[nodiscard]] Json json_of(const api::PortOpened& opened);
 [[nodiscard]] Json json_of(const api::Interval& interval);
 [[nodiscard]] Json json_of(const api::FileDone& file);
 [[nodiscard]] Json json_of(const api::End& end);
+
+/// file_text is the line of a file that is done; empty where a LeftOut has it.
+[[nodiscard]] std::string file_text(const api::FileDone& done);
 
 class Reporter {
  public:
@@ -38,12 +46,12 @@ class Reporter {
       : command_{std::move(command)}, is_json_{options.is_json}, is_quiet_{options.is_quiet} {}
 
   [[nodiscard]] const std::string& command() const { return command_; }
+  [[nodiscard]] bool is_quiet() const { return is_quiet_; }
   void event(const std::string& type, const Json& body) const;  ///< JSON line, if asked for
   void say(const std::string& text) const;                      ///< a line for people, unless quiet
   void warn(const std::string& text) const;                     ///< a line for people, always
   void error(const Error& error) const;  ///< one clear line, and the error event
   void interval(const api::Interval& interval) const;
-  void file(const api::FileDone& done) const;
   void end(const api::End& end) const;
 
  private:

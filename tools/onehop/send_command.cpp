@@ -44,7 +44,8 @@ Result<void> open(const SendCommand& command, const std::optional<User>& user, F
   if (user) {
     ONEHOP_TRYV(check_files(options));
   }
-  ONEHOP_TRY(code, session::read_code({.file = command.output.code_file}));
+  ONEHOP_TRY(code, session::read_code({.file = command.output.code_file,
+                                       .is_hidden = command.output.is_code_hidden}));
   ONEHOP_TRYV(host::result_of(transfer.set_code(code.text())));
   frontend.let_watch();
   return confine_transfer({.options = options.common,
@@ -123,6 +124,7 @@ Result<std::vector<std::string>> read_excludes_of_caller(const SendCommand& comm
 
 ExitCode send_command(SendCommand command) {
   command.transfer.common.command_line = command_line();
+  command.output.has_all_files = command.transfer.common.has_all_files;
   Frontend frontend{command.output, "send"};
   const auto user = find_user(command.output.user, {});
   if (user.has_error()) return frontend.fail(user.error());

@@ -170,7 +170,7 @@ def test_every_name_in_the_way_is_shown_before_the_one_answer(onehop) -> None:
             check(f"'{name}'" in shown, f"{name} is shown")
         check("'a\\u{1B}[2J'" in shown and "'b\\u{D}\\u{A}c'" in shown and "\x1b" not in shown,
               "names are escaped")
-        check("names that exist there: 60" in shown and "these 60" in shown,
+        check("names that exist there: 60" in shown and "[o]verwrite them" in shown,
               f"and counted: {shown[:200]}")
         check("'free'" not in shown, "a name that is free is no conflict")
         person.type("o\n")

@@ -107,10 +107,10 @@ Line times(const Telemetry& t) {
   const double seconds = static_cast<double>(t.elapsed_ns) / 1e9;
   const Bytes done{static_cast<std::int64_t>(t.bytes_done)};
   const BytesPerSecond average = t.elapsed_ns > 0 ? done / Nanos{t.elapsed_ns} : BytesPerSecond{};
-  std::string text = fmt::format(
-      "elapsed {}   ETA {}   average {}   round trip {:.1f} ms", format_span(seconds),
-      t.eta_seconds ? format_span(*t.eta_seconds) : "-:--",
-      format_rate(average), static_cast<double>(t.srtt_ns) / 1e6);
+  std::string text =
+      fmt::format("elapsed {}   ETA {}   average {}   round trip {:.1f} ms", format_span(seconds),
+                  t.eta_seconds ? format_span(*t.eta_seconds) : "-:--", format_rate(average),
+                  static_cast<double>(t.srtt_ns) / 1e6);
   return {{{std::move(text)}}, keep_bar - 1};  // in ten rows there are bars for all buffers
 }
 
@@ -180,7 +180,7 @@ std::string detail_text(const std::string& key, std::int64_t value) {
 std::vector<Line> law_lines(const Telemetry& t, const ScreenOptions& o) {
   std::vector<Line> out;
   if (t.role != "send") return out;
-  const std::string_view why = words_of(main_bottleneck(t));
+  const std::string why = words_of(t);
   out.push_back({{{"bottleneck: "}, {std::string{why}, Style::strong}}, keep_rates - 2});
   std::vector<std::string> rows{"law " + t.law};
   const auto add = [&](const std::string& word, const char* between, std::size_t rows_max) {
@@ -248,13 +248,20 @@ std::string_view cut(std::string_view text, std::size_t columns) {
 
 }  // namespace
 
-std::string_view words_of(std::string_view bottleneck) {
+std::string words_of(const Telemetry& t) {
+  const std::string_view bottleneck = main_bottleneck(t);
   if (bottleneck == "tx_queue") return "the link";
   if (bottleneck == "rx_ring") return "the receiver's CPU: its ring fills";
   if (bottleneck == "app_buffer") return "the receiver's disk";
   if (bottleneck == "source") return "this machine: no data is ready to be sent";
-  if (bottleneck == "cap") return "a cap: --max-rate, share of the air, or loss";
-  return "none yet";
+  if (bottleneck != "cap") return "none yet";
+  const std::string at = t.rate_bps ? ", " + format_rate(bit_per_s(*t.rate_bps)) : "";
+  if (t.cap == "max_rate") return "--max-rate" + at;
+  if (t.cap == "max_rate_there") return "the receiver's --max-rate" + at;
+  if (t.cap == "airtime") return "our share of the air" + at;
+  if (t.cap == "loss") return "loss by overload" + at;
+  if (t.cap == "law") return "the law's fixed rate" + at;
+  return "a cap";
 }
 
 std::size_t columns_of(std::string_view text) {

@@ -62,6 +62,6 @@ using History = std::deque<std::int64_t>;
 [[nodiscard]] std::int64_t scale_of(const BufferView& buffer);
 
 /// words_of says what a bottleneck means to the person who waits.
-[[nodiscard]] std::string_view words_of(std::string_view bottleneck);
+[[nodiscard]] std::string words_of(const Telemetry& telemetry);
 
 }  // namespace onehop::watch

@@ -190,6 +190,8 @@ Result<Message> read_telemetry(const Json& json) {
   t.rate_bps = r.maybe_number("rate_bps");
   t.backlog_max_bytes = r.maybe_number("backlog_max_bytes").value_or(0);
   t.bottleneck = r.maybe_text("bottleneck");
+  t.cap = r.maybe_text("cap");
+  t.link_down_ns = r.maybe_number("link_down_ns");
   t.bottleneck_permille = r.shares("bottleneck_permille");
   t.is_degraded = r.find("is_degraded") != nullptr && r.flag("is_degraded");
   t.srtt_ns = r.number("srtt_ns");
@@ -247,6 +249,8 @@ std::string line_of(const Telemetry& t) {
                {"rate_bps", is_sending ? or_null(t.rate_bps) : nothing},
                {"backlog_max_bytes", is_sending ? Json(t.backlog_max_bytes) : nothing},
                {"bottleneck", is_sending ? Json(t.bottleneck) : nothing},
+               {"cap", t.cap.empty() ? nothing : Json(t.cap)},
+               {"link_down_ns", or_null(t.link_down_ns)},
                {"bottleneck_permille", is_sending ? Json(t.bottleneck_permille) : nothing},
                {"is_degraded", is_sending ? Json(t.is_degraded) : nothing},
                {"srtt_ns", t.srtt_ns},

@@ -119,14 +119,20 @@ TEST_CASE("a rate is bits per second with a prefix, and nothing else is one", "[
                                     {"600m", 75'000'000},
                                     {"250000000", 31'250'000},
                                     {"8000bps", 1000},
+                                    {"50MB/s", 50'000'000},
+                                    {"7.5MB/s", 7'500'000},
+                                    {"1kB/s", 1000},
+                                    {"1000B/s", 1000},
+                                    {"1GBps", 1'000'000'000},
                                     {"0.5Tbit", 62'500'000'000}}) {
     CAPTURE(text);
     const auto rate = parse_rate(text);
     REQUIRE(rate);
     CHECK(rate.value().count == bytes);
   }
-  for (const char* bad : {"", " 1M", "-1M", "nan", "inf", "infG", "1e9", "5x", "1", "7.9k", "1.1T",
-                          "600Mbyte", "600 Mbit", "M", "0"}) {
+  for (const char* bad : {"",   " 1M",  "-1M",    "nan",     "inf",      "infG",     "1e9",
+                          "5x", "1",    "7.9k",   "1.1T",    "600Mbyte", "600 Mbit", "M",
+                          "0",  "50MB", "50Mb/s", "0.9kB/s", "126GB/s",  "50MiB/s"}) {
     CAPTURE(bad);
     const auto rate = parse_rate(bad);
     REQUIRE_FALSE(rate);

@@ -211,7 +211,10 @@ TEST_CASE("Z2 what does not fit is refused before accept", "[engine][file]") {
   manifest.files[0].size = 1;
   const Error full = refusal(to.path(), manifest, OnExist::ask, std::uint64_t{1} << 60);
   CHECK(full.errno_value == ENOSPC);
-  CHECK(full.cause == "the disk has room for 0 bytes beside its reserve");
+  // What is free, what is kept, what is needed.
+  CHECK(full.cause.starts_with("the disk has room for 0 B: "));
+  CHECK(full.cause.find(" are free, of which 1152922 TB") != std::string::npos);
+  CHECK(full.cause.ends_with(" are kept for other programs, and 1 B are needed"));
   CHECK(names_in(to.path()).empty());
 }
 

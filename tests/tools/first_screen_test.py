@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""What a person reads on the first screen: first_screen_test.py ONEHOP [WORD].
+
+Goal:   each moment of a transfer can be understood from the screen alone: what to type on the other
+        machine, what is waited for, what was decided, what became of the files.
+Method: the real program over UDP on loopback, in a terminal of 80 x 24; two lab hosts for a cable
+        that is pulled out.
+Bounds: texts; that no line is wider than the terminal.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from disks import Disk
+from loopback import MB, Loopback, check
+from program import CODE, World, main
+from screen import ROWS, Screen
+
+GIVEN = {"ONEHOP_CODE": CODE}
+ERASED = "\x1b[K"
+
+
+class Desk(Loopback):
+    """Two ends on loopback, each in a terminal where it is asked for."""
+
+    def __enter__(self) -> Any:
+        super().__enter__()
+        self.screens = []
+        return self
+
+    def __exit__(self, *_) -> None:
+        for screen in self.screens:
+            screen.close()
+        super().__exit__()
+
+    def screen(self, *words, environment=None) -> Screen:
+        screen = Screen([self.onehop, *words], environment, self.state)
+        self.screens.append(screen)
+        return screen
+
+    def recv(self, *options, environment=None) -> Screen:
+        screen = self.screen("recv", "--dir", self.target, "--listen", self.address, "--io", "udp",
+                             *options, environment=GIVEN if environment is None else environment)
+        screen.wait_text("listening on")
+        return screen
+
+    def typing(self, *options) -> Screen:
+        """typing is a sender that asks for the code."""
+        sender = self.screen("send", self.text("note", "a few words"), "--to", self.address, "--io",
+                             "udp", *options)
+        sender.wait_text("Code:")
+        return sender
+
+    def sender(self, *words) -> Screen:
+        return self.screen("send", *words, "--to", self.address, "--io", "udp", environment=GIVEN)
+
+
+def frames_of(screen) -> list[str]:
+    """frames_of is all that was drawn on the progress line."""
+    return [part.split("\r")[-1] for part in screen.text.split(ERASED)]
+
+
+def made_code(receiver) -> str:
+    found = re.search(r"^ *((?:[a-z2-7]{4}-){6}[a-z2-7]{4})$", "\n".join(receiver.rows()), re.M)
+    check(found is not None, f"the code stands alone in its line: {receiver.rows()}")
+    return found.group(1) if found else ""
+
+
+def test_recv_prints_what_is_typed_on_the_other_machine(onehop) -> None:
+    with Desk(onehop) as desk:
+        receiver = desk.recv(environment={})
+        rows = [row.strip() for row in receiver.rows()]
+        at = rows.index(f"onehop send PATH --to {desk.address}")
+        check(rows[at + 1] == made_code(receiver), f"the code follows: {rows}")
+        check("ONEHOP_CODE" not in receiver.text, "and is in no line that a shell keeps")
+        receiver.check_whole()
+        receiver.close()
+        given = desk.recv()
+        check(f"onehop send PATH --to {desk.address}" in "\n".join(given.rows()),
+              f"the address also where the code was given: {given.rows()}")
+        check(CODE not in given.text, "which is not shown")
+
+
+def test_an_open_interface_is_filled_in(onehop) -> None:
+    """What recv prints of a link-local address can be typed as it is, or says what is to be chosen."""
+    with Desk(onehop) as desk:
+        for to in ("[fe80::1%IF]:7411", "fe80::1", "fe80::1%IF"):
+            names = [name for name in os.listdir("/sys/class/net") if name != "lo"]
+            done = subprocess.run(
+                [onehop, "send", "/etc/hostname", "--to", to, "--iface", names[0], "--wait", "0"],
+                capture_output=True, text=True, env=os.environ | GIVEN, timeout=60)
+            check(done.returncode == 3 and f"fe80::1%{names[0]}" in done.stderr,
+                  f"{to}: {done.returncode} {done.stderr}")
+        done = desk.refused("send", "/etc/hostname", "--to", "fe80::1%nothere")
+        check("there is no interface 'nothere' here" in done.text(), done.text())
+
+
+def other(letter) -> str:
+    return "b" if letter != "b" else "c"
+
+
+def slips(code) -> dict[str, str]:
+    """slips are codes with one slip, and what is said of each."""
+    groups = code.split("-")
+    turned = next(i for i, group in enumerate(groups) if group[1] != group[2])
+
+    def with_group(at, text) -> str:
+        return "-".join([*groups[:at], text, *groups[at + 1:]])
+
+    return {
+        with_group(2, groups[2][:3] + other(groups[2][3])): "group 3",
+        with_group(6, other(groups[6][0]) + groups[6][1:]): "group 7",
+        with_group(turned, groups[turned][0] + groups[turned][2] + groups[turned][1] +
+                   groups[turned][3]): f"group {turned + 1}",
+        with_group(4, groups[4][:3]): "group 5",
+        with_group(0, groups[0] + "a"): "group 1",
+        with_group(1, "0" + groups[1][1:]): "group 2",
+        "-".join(groups[:5] + ["2" + groups[5][1:]]): "6 groups",
+        "too short": "9 characters",
+    }
+
+
+def test_a_slip_in_the_code_is_named_before_anybody_is_asked(onehop) -> None:
+    with Desk(onehop) as desk:
+        receiver = desk.recv(environment={})
+        code = made_code(receiver)
+        receiver.close()
+        host, port = desk.address.split(":")
+        with socket.create_server((host, int(port))) as nobody:
+            nobody.setblocking(False)
+            texts = list(slips(code).items())
+            for begin in range(0, len(texts), 3):
+                sender = desk.typing()
+                for tries, (typed, said) in enumerate(texts[begin:begin + 3], 1):
+                    sender.read_until(lambda: sender.text.count("Code:") == tries, "it asks")
+                    seen = len(sender.text)
+                    sender.write(typed + "\n")
+                    sender.read_until(lambda: said in sender.text[seen + len(typed):],
+                                      f"of {typed} it says '{said}'")
+                    check(typed in sender.text, "what is typed is shown")
+                if len(texts[begin:begin + 3]) == 3:
+                    check(sender.code() == 2, f"three tries: {sender.rows()}")
+                sender.check_whole()
+                sender.close()
+            try:
+                nobody.accept()
+                raise AssertionError("somebody was asked")
+            except BlockingIOError:
+                pass
+
+
+def test_a_code_is_taken_as_people_type_it(onehop) -> None:
+    with Desk(onehop) as desk:
+        receiver = desk.recv("--on-exist", "overwrite", environment={})
+        code = made_code(receiver)
+        for typed in (code, code.upper(), code.replace("-", " "), code.replace("-", ""),
+                      f"  {code} "):
+            sender = desk.typing()
+            sender.write(f"a wrong\n")  # too short: it asks again
+            sender.read_until(lambda: sender.text.count("Code:") == 2, "it asks again")
+            sender.write(typed + "\n")
+            check(sender.code() == 0, f"{typed}: {sender.rows()}")
+        hidden = desk.typing("--hide")
+        hidden.expect_echo(False, "--hide hides")
+        hidden.write(code + "\n")
+        check(hidden.code() == 0 and code not in hidden.text, f"{hidden.rows()}")
+
+
+def test_the_reason_for_the_io_is_told_on_request(onehop) -> None:
+    with Desk(onehop) as desk:
+        for option, is_told in ((), False), (("-v", ), True):
+            receiver = desk.screen("recv", "--once", "--dir", desk.target, "--listen", desk.address,
+                                   "--on-exist", "overwrite", *option, environment=GIVEN)
+            receiver.wait_text("listening on")
+            sender = desk.screen("send", desk.file(MB), "--to", desk.address, *option,
+                                 environment=GIVEN)
+            check(sender.code() == 0 and receiver.code() == 0, f"{sender.rows()}")
+            for end in (sender, receiver):
+                check(any(row.startswith("I/O:") for row in end.rows()) == is_told,
+                      f"{option}: {end.rows()}")
+        sender = desk.send()
+        port = sender.events("port")
+        check(len(port) == 1 and port[0]["io_reason"] != "", f"programs read it: {port}")
+
+
+def test_what_is_waited_for_is_said(onehop) -> None:
+    with Desk(onehop) as desk:
+        path = desk.file(MB)
+        sender = desk.sender(path, "--wait", "60")
+        sender.wait_text(f"waiting for {desk.address} ...")
+        (desk.target / path.name).write_bytes(b"another one")
+        receiver = desk.recv()
+        receiver.wait_text("Enter or anything else refuses")
+        sender.wait_text("waiting for the answer there ...")
+        receiver.write("\n")
+        check(sender.code() == 5, f"{sender.rows()}")
+        check("refused" in sender.text and "--on-exist" not in sender.text,
+              f"the sender reads what was decided: {sender.rows()}")
+        check(not any("waiting" in row for row in sender.rows()), f"nothing of it is left: {sender.rows()}")
+        for end in (sender, receiver):
+            end.check_whole()
+        # For a program each is a line.
+        piped = desk.start("send", path, "--to", desk.address, "--io", "udp")
+        receiver.read_until(lambda: receiver.text.count("Enter or") == 2, "it is asked again")
+        piped.wait_for(lambda: "waiting for the answer there ..." in piped.text(), "it says so")
+        receiver.write("o\n")
+        check(piped.code() == 0, piped.text())
+        check(piped.text().count("waiting for the answer") == 1 and "\x1b" not in piped.text(),
+              f"{piped.text()}")
+
+
+def test_phases_are_as_they_are(onehop) -> None:
+    with Desk(onehop) as desk:
+        receiver = desk.recv("--once")
+        sender = desk.sender(desk.file(21 * MB), "--max-rate", "60Mbit")
+        check(sender.code() == 0 and receiver.code() == 0, f"{sender.rows()}")
+        for end in (sender, receiver):
+            frames = frames_of(end)
+            check(any("transferring" in frame for frame in frames), f"data flowed: {frames}")
+            for frame in frames:
+                found = re.search(r"verifying +(\d+) %", frame)
+                check(found is None or int(found.group(1)) == 99,
+                      f"what is verified has arrived: {frame}")
+
+
+def test_the_summary_is_last_and_digests_are_asked_for(onehop) -> None:
+    with Desk(onehop) as desk:
+        tree = desk.work / "photos"
+        tree.mkdir()
+        for i in range(400):
+            (tree / f"{i}.jpg").write_bytes(os.urandom(20_000 if i % 3 else 300_000))
+        for extra, exit_code in (((), 0), (("pipe", ), 12)):
+            for name in extra:
+                os.mkfifo(tree / name)
+            receiver = desk.recv("--once", "--on-exist", "overwrite")
+            sender = desk.sender(tree)
+            codes = (sender.code(), receiver.code())
+            check(codes[0] == exit_code, f"{codes}: {sender.rows()}")
+            for end in (sender, receiver):
+                rows = [row for row in end.rows() if row]
+                check(re.search(r"MB in \d+\.\d\d s ", rows[-1]) is not None, f"last: {rows[-3:]}")
+                check("400 files in" in rows[-2] or "400 files in" in rows[-3], f"{rows[-4:]}")
+                check("xxh3:" not in end.text and len(rows) < ROWS, f"no digests: {rows}")
+                end.check_whole()
+        receiver = desk.recv("--once", "--on-exist", "overwrite")
+        sender = desk.sender(desk.text("one", "some text"), "--files")
+        check(sender.code() == 0, f"{sender.rows()}")
+        check("xxh3:" in sender.text, f"--files: {sender.rows()}")
+
+
+def test_a_cable_that_is_out_is_said(onehop) -> None:
+    with World(onehop) as world:
+        receiver, path = world.receive(), world.file(60 * MB)
+        sender = Screen(world.on("a", onehop, "send", path, "--to", "10.111.0.2", "--io", "udp",
+                                 "--max-rate", "60Mbit"), GIVEN)
+        sender.wait_text("transferring")
+        world.wait_bytes(2 * MB, receiver)
+        world.run_on("b", "ip", "link", "set", "dev", "vb", "down")
+        receiver.wait_for(lambda: "link down: goes on by itself" in receiver.text(),
+                          "a program reads a line")
+        world.run_on("b", "ip", "link", "set", "dev", "vb", "up")
+        world.run_on("a", "ip", "link", "set", "dev", "mv0", "down")
+        sender.wait_text("link down for 0:02, goes on by itself")
+        world.run_on("a", "ip", "link", "set", "dev", "mv0", "up")
+        check(sender.code() == 0 and receiver.code() == 0, f"{sender.rows()} {receiver.text()}")
+        check("link up again" in receiver.text(), receiver.text())
+
+
+def test_a_cap_has_its_name(onehop) -> None:
+    with Desk(onehop) as desk:
+        desk.state = desk.work / "state"
+        first = desk.recv("--on-exist", "overwrite")
+        path = desk.file(30 * MB)
+        check(desk.sender(path).code() == 0, "what is remembered is fast")
+        sender = desk.sender(path, "--max-rate", "60Mbit")
+        sender.wait_text("held at 60.0 Mbit/s by --max-rate")
+        time.sleep(0.5)
+        done = subprocess.run([onehop, "watch", str(sender.pid), "--once"], capture_output=True,
+                              text=True, timeout=60)
+        check("bottleneck: --max-rate, 60.0 Mbit/s" in done.stdout, done.stdout)
+        check("starting at" not in sender.text, f"what does not hold is not said: {sender.rows()}")
+        os.kill(sender.pid, signal.SIGINT)
+        check(sender.code() == 7, f"{sender.rows()}")
+        first.wait_text("Still listening")
+        first.close()
+        receiver = desk.recv("--on-exist", "overwrite", "--max-rate", "7.5MB/s")
+        sender = desk.sender(path)
+        sender.wait_text("held at 60.0 Mbit/s by the receiver's --max-rate")
+        receiver.close()
+
+
+def test_ctrl_c_at_the_sender_is_told_with_what_is_waited_for(onehop) -> None:
+    with Desk(onehop) as desk:
+        for options, said in ((), "Still listening: it goes on when the same is sent again"), (
+                ("--once", ), "Run the same commands again, this one first, to go on"):
+            receiver = desk.recv("--on-exist", "overwrite", *options)
+            sender = desk.sender(desk.file(21 * MB), "--max-rate", "60Mbit")
+            sender.wait_text("transferring")
+            sender.write("\x03")
+            check(sender.code() == 7, f"{sender.rows()}")
+            receiver.wait_text(said)
+            receiver.check_whole()
+            receiver.close()
+
+
+def test_errors_are_broken_between_words(onehop) -> None:
+    with Desk(onehop) as desk:
+        long_name = desk.text("a file with a name of some length", "x")
+        commands = (("send", long_name, "--to", desk.address, "--wait", "0"),
+                    ("send", desk.work / "nothing", "--to", desk.address),
+                    ("send", long_name, "--to", desk.address, "--max-rate", "fast"),
+                    ("send", long_name, "--to", desk.address, "--priority", "sometimes"),
+                    ("recv", "--listen", "[fe80::1"), ("plot", "--only", "no-such-plate"),
+                    ("watch", "4194303"),
+                    ("doctor", "--iface", "no-such-interface"))
+        for command in commands:
+            screen = desk.screen(*command, environment=GIVEN)
+            check(screen.code() != 0, f"{command}: {screen.rows()}")
+            screen.check_whole()
+            piped = subprocess.run([onehop, *map(str, command)], capture_output=True, text=True,
+                                   env=os.environ | GIVEN, timeout=60)
+            check(piped.stderr.count("\n") == 1, f"a line for a program: {piped.stderr}")
+            check(" ".join(piped.stderr.split()) in " ".join(screen.text.split()),
+                  f"the same words: {screen.rows()}")
+
+
+def test_a_disk_with_little_room_is_told_in_three_numbers(onehop) -> None:
+    with Desk(onehop) as desk, Disk("ext4", desk):
+        free = os.statvfs(desk.target).f_bavail * os.statvfs(desk.target).f_frsize
+        receiver = desk.recv()
+        path = desk.work / "large"
+        with open(path, "wb") as file:
+            file.truncate(free)
+        sender = desk.sender(path)
+        check(sender.code() == 5, f"{sender.rows()}")
+        receiver.wait_text("are needed.")
+        words = " ".join(receiver.text.split())
+        number = r"\d+(?:\.\d+)? M?B"
+        check(re.search(rf"has room for {number}: {number} are free, of which 67\.1 MB are kept for "
+                        rf"other programs, and {number} are needed\.", words) is not None, words)
+        receiver.check_whole()
+
+
+def test_a_dry_run_needs_no_receiver(onehop) -> None:
+    with Desk(onehop) as desk:
+        screen = desk.screen("send", desk.text("note", "a few words"), "--dry-run")
+        check(screen.code() == 0 and "Nothing was sent" in screen.text, f"{screen.rows()}")
+
+
+def test_help_has_what_a_person_uses(onehop) -> None:
+    for command in ("send", "recv"):
+        short, whole = (Screen([onehop, command, word]) for word in ("--help", "--help-all"))
+        check(short.code() == 0 and whole.code() == 0, f"{short.rows()}")
+        experiments = ["--bounds", "--target", "--key-interval", "--eal", "--file-io", "wdtcp:paper"]
+        if command == "send":
+            experiments += ["--link-model", "--fragment", "--mac-noack"]
+        for word in experiments:
+            check(word not in short.text and word in whole.text, f"{command}: {word}")
+        for word in ("--max-rate", "--io", "--law", "--help-all"):
+            check(word in short.text, f"{command}: {word}")
+        short.check_whole()
+        whole.check_whole()
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals(), needs_root=False))
