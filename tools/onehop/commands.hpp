@@ -26,6 +26,7 @@ struct DoctorOptions {
 [[nodiscard]] ExitCode send_command(SendCommand command);
 [[nodiscard]] ExitCode recv_command(RecvCommand command);
 [[nodiscard]] ExitCode doctor_command(const DoctorOptions& options);
+[[nodiscard]] CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch);
 [[nodiscard]] ExitCode watch_command(const WatchOptions& options);
 [[nodiscard]] ExitCode plot_command(const PlotOptions& options);
 [[nodiscard]] ExitCode version_command(bool is_verbose);

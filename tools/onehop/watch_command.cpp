@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop watch: finds the transfers of this machine and shows one of them, as it runs.
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -245,6 +246,21 @@ ExitCode watch_command(const WatchOptions& options) {
   if (done.has_value()) return ExitCode::done;
   Reporter{common, "watch"}.error(done.error());
   return done.error().code;
+}
+
+CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch) {
+  CLI::App* command = app.add_subcommand(
+      "watch", "show a transfer that runs on this machine: its buffers, rates and bottleneck");
+  command->add_option("PID", watch.pid, "process of the send or recv (default: the one that runs)")
+      ->check(CLI::Range(1, 4'194'304));
+  command
+      ->add_option("--interval", watch.interval_seconds,
+                   "seconds between two pictures (default: 0.2 on a terminal, else 1)")
+      ->check(CLI::Range(0.1, 3600.0));
+  command->add_flag("--once", watch.is_once,
+                    "show the present state once, of each transfer, and end");
+  command->add_flag("--json", watch.is_json, "one JSON line per interval on standard output");
+  return command;
 }
 
 }  // namespace onehop::tool
