@@ -86,7 +86,8 @@ void Frontend::show(const api::Event& event) {
 }
 
 void Frontend::wait_for(std::string what) {
-  constexpr auto moment = std::chrono::milliseconds{300};
+  // What is drawn goes again; a line for a program stays.
+  const std::chrono::milliseconds moment{progress_.is_drawing() ? 300 : 2000};
   if (what == waiting_) return;
   waiting_ = std::move(what);
   waiting_timer_.cancel();
@@ -107,8 +108,8 @@ void Frontend::on(const api::Started& started) {
   reporter_.event("start", json_of(started));
   to_ = started.to;
   if (started.role == "recv") {
-    if (!has_code_ && !is_p2p_ && !reporter_.is_quiet()) print_ways(started.ways, {});
     reporter_.say("listening on " + started.listen + ", receiving into " + started.directory);
+    if (!has_code_ && !is_p2p_ && !reporter_.is_quiet()) print_ways(started.ways, {});
   } else if (started.found.folders > 0 || !started.is_all_found)
     reporter_.say(found_text(started.found) + (started.is_all_found ? "" : " so far"));
 }

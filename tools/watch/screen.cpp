@@ -256,11 +256,11 @@ std::string words_of(const Telemetry& t) {
   if (bottleneck == "source") return "this machine: no data is ready to be sent";
   if (bottleneck != "cap") return "none yet";
   const std::string at = t.rate_bps ? ", " + format_rate(bit_per_s(*t.rate_bps)) : "";
-  if (t.cap == "max_rate") return "--max-rate" + at;
-  if (t.cap == "max_rate_there") return "the receiver's --max-rate" + at;
-  if (t.cap == "airtime") return "our share of the air" + at;
-  if (t.cap == "loss") return "loss by overload" + at;
-  if (t.cap == "law") return "the law's fixed rate" + at;
+  if (t.cap == "max_rate") return "a cap: --max-rate" + at;
+  if (t.cap == "max_rate_there") return "a cap: the receiver's --max-rate" + at;
+  if (t.cap == "airtime") return "a cap: our share of the air" + at;
+  if (t.cap == "loss") return "a cap: loss by overload" + at;
+  if (t.cap == "law") return "a cap: the law's fixed rate" + at;
   return "a cap";
 }
 
