@@ -87,7 +87,7 @@ void Frontend::show(const api::Event& event) {
 
 void Frontend::wait_for(std::string what) {
   // What is drawn goes again; a line for a program stays.
-  const std::chrono::milliseconds moment{progress_.is_drawing() ? 300 : 2000};
+  const std::chrono::milliseconds moment{progress_.is_drawing() ? 300 : 6000};
   if (what == waiting_) return;
   waiting_ = std::move(what);
   waiting_timer_.cancel();
