@@ -3,10 +3,12 @@
 
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "engine/base/memory.hpp"
 #include "engine/base/thread.hpp"
+#include "engine/file/stage.hpp"
 
 namespace onehop::host {
 
@@ -110,7 +112,16 @@ Result<session::Decision> ChapterPreparer::prepare(
     decision.claims[i] = chapter_->claims_of(i);
   }
   decision.pack_roots = chapter_->pack_roots();
+  const bool is_all = offer->is_last && offer->first_file == 0;
+  if (is_all && std::ranges::none_of(decision.actions, session::has_digests)) clear_left();
   return decision;
+}
+
+/// What dead sessions left, where nothing is wanted: no file side follows, which would see to it.
+void ChapterPreparer::clear_left() {
+  chapter_->discard_left();
+  destination_->session().remove();
+  if (!destination_->is_output()) file::Stage::remove_left(destination_->root());
 }
 
 void ChapterPreparer::refuse_symlinks(const file::Manifest& chapter) {

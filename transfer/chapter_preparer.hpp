@@ -65,6 +65,7 @@ class ChapterPreparer {
                                      std::vector<file::Conflict>* conflicts,
                                      const std::stop_token& stop);
   void refuse_symlinks(const file::Manifest& chapter);
+  void clear_left();
   std::optional<api::Answer> ask(const session::OfferInfo& offer,
                                  const std::vector<file::Conflict>& conflicts,
                                  const std::stop_token& stop);

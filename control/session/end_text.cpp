@@ -42,7 +42,24 @@ std::string name_fault_text(FileOutcome outcome, int name_fault) {
     return "another entry of this session has this name there";
   if (const auto text = file::symlink_fault_text(name_fault); !text.empty())
     return std::string{text};
-  return "the file system there refuses the name: " + errno_text(name_fault);
+  switch (name_fault) {
+    case EEXIST: return "something else there has this name";
+    case EISDIR: return "a folder there has this name";
+    case ENOTDIR: return "something there is in the way that is no folder";
+    case ELOOP: return "a symbolic link there is in the way, which is not followed";
+    case EXDEV: return "its folder there is on another file system than the destination";
+    case EACCES: return "the receiver has no right to it there";
+    case EROFS: return "its folder there is on a file system that is read only";
+    case EPERM:
+      return "it is not permitted there: what is there may not be changed, or there is no such "
+             "thing";
+    case EBUSY: return "it is in use there: another file system is mounted on it";
+    case EFBIG: return "it is larger than a file may be there";
+    case EINVAL:
+    case EILSEQ:
+    case ENAMETOOLONG: return "the file system there refuses the name: " + errno_text(name_fault);
+    default: return "it cannot be made there: " + errno_text(name_fault);
+  }
 }
 
 std::optional<Error> rejection_of(HandshakeFailure failure) {

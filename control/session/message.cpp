@@ -204,9 +204,11 @@ void code(auto& c, Is<FileRoot> auto& m) {
 void code(auto& c, Is<FileDone> auto& m) {
   c.u32(m.file, 0, file_index_max);
   c.bytes(m.root);
-  c.u8(m.outcome, 0, number_of(FileOutcome::not_compared));
+  c.u8(m.outcome, 0, number_of(FileOutcome::name_refused));
+  c.check(m.outcome != FileOutcome::there_unread);  // which is said by the action alone
   c.u16(m.name_number, 0, file::name_number_max);
   c.check(m.name_number != 1);
+  if (m.outcome == FileOutcome::name_refused) c.u8(m.name_fault, 1);
 }
 void code(auto& c, Is<PackDone> auto& m) {
   c.items(m.runs, digests_per_message_max, 4 + 4 + 4 + 2 + 1, [&](auto& run) {

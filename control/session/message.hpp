@@ -160,14 +160,15 @@ struct FileRoot {
   Digest root{};
 };
 /// FileDone: nothing more happens to `file`. `name_number` gives its final name,
-/// file::numbered_leaf(); 0: as announced.
+/// file::numbered_leaf(); 0: as announced. One that is refused only after its blocks were sent has
+/// its root all the same.
 struct FileDone {
   std::uint32_t file = 0;
   Digest root{};  ///< as announced, of a packed file as its record had it; zero: not known
   FileOutcome outcome = FileOutcome::received;
   std::uint16_t name_number = 0;
-  bool is_small = false;  ///< told by a PackDone, or would have been; not on the wire
-  int name_fault = 0;     ///< of name_refused, as ChapterAnswer has them; not on the wire
+  bool is_small = false;        ///< told by a PackDone, or would have been; not on the wire
+  std::uint8_t name_fault = 0;  ///< of name_refused, as ChapterAnswer has them
 };
 /// RecordOutcome: what became of records, all of a run. Of those that are delivered the ones that
 /// were sent are received, those of which the root alone was sent are there. The numbers are
@@ -186,7 +187,8 @@ struct RecordRun {
 struct PackDone {
   std::vector<RecordRun> runs;
 };
-/// is_named: false of an entry whose name the receiver's file system cannot hold.
+/// is_named: false of an entry that the receiver leaves out: its file system cannot hold the name,
+/// or what is there bars the entry.
 [[nodiscard]] constexpr bool is_named(FileOutcome outcome) noexcept {
   return outcome != FileOutcome::name_refused && outcome != FileOutcome::name_taken;
 }

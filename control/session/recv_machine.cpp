@@ -102,10 +102,11 @@ void RecvMachine::take_file_done(const BlockRef& block) {
     return;
   chapter->is_done[block.file - chapter->first_file] = true;
   --chapter->files_left;
-  const FileDone done{.file = block.file,
-                      .root = block.digest,
-                      .outcome = block.outcome,
-                      .name_number = static_cast<std::uint16_t>(block.status)};
+  FileDone done{.file = block.file, .root = block.digest, .outcome = block.outcome};
+  if (is_named(block.outcome))
+    done.name_number = static_cast<std::uint16_t>(block.status);
+  else
+    done.name_fault = static_cast<std::uint8_t>(block.status);
   send(done);
   report_done(*chapter, done);
 }

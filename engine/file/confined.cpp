@@ -116,6 +116,28 @@ std::vector<std::string> list_own(int folder, std::string_view suffix) {
   return names;
 }
 
+bool set_mode_by_path(int fd, mode_t mode) noexcept {
+  return ::chmod(("/proc/self/fd/" + std::to_string(fd)).c_str(), mode) == 0;
+}
+
+Fd create_own(int folder, const std::string& leaf, mode_t mode) noexcept {
+  Fd fd = open_beneath(folder, leaf, O_RDWR | O_CREAT | O_EXCL, mode);
+  struct stat status {};
+  if (fd.is_open() && ::fstat(fd.get(), &status) == 0 && (status.st_mode & 0777) != mode)
+    static_cast<void>(::fchmod(fd.get(), mode));
+  return fd;
+}
+
+int make_own_folder(int folder, const std::string& leaf, mode_t mode) noexcept {
+  if (::mkdirat(folder, leaf.c_str(), mode) != 0) return errno;
+  const Fd fd = open_beneath(folder, leaf, O_PATH | O_DIRECTORY);
+  struct stat status {};
+  if (fd.is_open() && ::fstat(fd.get(), &status) == 0 && status.st_uid == ::geteuid() &&
+      (status.st_mode & 0777) != mode)
+    static_cast<void>(set_mode_by_path(fd.get(), mode | (status.st_mode & S_ISGID)));
+  return 0;
+}
+
 Result<Place> open_place(int root, std::string_view name, bool is_creating) {
   Place place;
   const auto fail = [&](std::string_view folder) {

@@ -67,6 +67,14 @@ struct Place {
 /// first. Syscalls: as list_names.
 [[nodiscard]] std::vector<std::string> list_own(int folder, std::string_view suffix);
 
+/// set_mode_by_path is fchmod, also of what was opened with O_PATH. Syscalls: chmod.
+[[nodiscard]] bool set_mode_by_path(int fd, mode_t mode) noexcept;
+/// create_own makes a file of ours that was not there, to read and write, and make_own_folder a
+/// folder: with this very mode, whatever the umask leaves of it. Not open: errno says why; 0 or
+/// errno. Syscalls: openat2, fstat, fchmod; mkdirat, openat2, fstat, chmod.
+[[nodiscard]] Fd create_own(int folder, const std::string& leaf, mode_t mode) noexcept;
+[[nodiscard]] int make_own_folder(int folder, const std::string& leaf, mode_t mode) noexcept;
+
 /// open_place walks to the folder of `name`. With `is_creating` missing folders are made (mode 0777
 /// less umask). Fails with errno in the Error. Syscalls: openat2, mkdirat.
 [[nodiscard]] Result<Place> open_place(int root, std::string_view name, bool is_creating);

@@ -67,6 +67,7 @@ Result<std::shared_ptr<Destination>> Destination::open(DestinationOptions option
   if (!self->is_output()) {
     ONEHOP_TRYV(self->open_folder());
   }
+  self->opened_.emplace(self->root());
   self->names_.emplace(self->root());
   if (self->is_output()) return self;
   self->session_.adopt(self->root(), self->options_.is_again);

@@ -27,6 +27,7 @@
 #include "engine/crypto/digest.hpp"
 #include "engine/file/manifest.hpp"
 #include "engine/file/name_probe.hpp"
+#include "engine/file/opened_folders.hpp"
 #include "engine/file/session_journal.hpp"
 #include "engine/file/symlink_rule.hpp"
 
@@ -89,6 +90,8 @@ class Destination {
   /// root, when the session first looked. Until the next call; for the thread that prepares
   /// chapters. Syscalls: as list_names.
   [[nodiscard]] const std::vector<std::string>& stems_in(int folder, std::string_view path);
+  /// opened_folders: not where is_output().
+  [[nodiscard]] OpenedFolders& opened_folders() noexcept { return *opened_; }
   /// names is for the thread that prepares chapters.
   [[nodiscard]] NameProbe& names() noexcept { return *names_; }
   [[nodiscard]] SymlinkRule& symlinks() noexcept { return *options_.symlinks; }
@@ -114,7 +117,8 @@ class Destination {
   Fd root_;
   SessionJournal session_;
   std::string stream_name_;
-  std::optional<NameProbe> names_;                                   // from open() on
+  std::optional<OpenedFolders> opened_;                              // from open() on
+  std::optional<NameProbe> names_;                                   // as well
   std::unordered_map<std::string, std::vector<std::string>> stems_;  // by path
   // Taken and not used. Counts alone: they order nothing.
   std::atomic<std::uint64_t> taken_bytes_{0}, taken_files_{0};

@@ -14,16 +14,20 @@
 #include <unordered_map>
 
 #include "engine/base/fd.hpp"
+#include "engine/file/opened_folders.hpp"
 
 namespace onehop::file {
 
 class FolderCache {
  public:
-  /// root outlives this. flags: of each open.
-  explicit FolderCache(int root, int flags = O_RDONLY) noexcept : root_{root}, flags_{flags} {}
+  /// root outlives this, and so does `opened`, which may open up folders that keep us out; null:
+  /// none is. flags: of each open.
+  explicit FolderCache(int root, int flags = O_RDONLY, OpenedFolders* opened = nullptr) noexcept
+      : root_{root}, flags_{flags}, opened_{opened} {}
 
   /// open gives the folder's descriptor, which stays open until the next call; -1: errno says why.
-  /// With `is_creating` missing folders are made, mode 0777 less umask. Syscalls: openat2, mkdirat.
+  /// With `is_creating` missing folders are made, mode 0777 less umask. Syscalls: openat2, mkdirat;
+  /// OpenedFolders::open_up().
   [[nodiscard]] int open(std::string_view path, bool is_creating);
 
   void close() noexcept {
@@ -37,8 +41,10 @@ class FolderCache {
   static constexpr std::size_t folders_max = 128;
 
   [[nodiscard]] int find(std::string_view path, bool is_creating);
+  [[nodiscard]] Fd open_folder(const std::string& path) const;
 
   const int root_, flags_;
+  OpenedFolders* const opened_;
   // That of the call before: files come folder by folder.
   std::string newest_path_;
   int newest_ = -1;

@@ -118,16 +118,14 @@ std::vector<RefusedName> temporaries_in(const Manifest& manifest) {
     const std::string& name = files[i].name;
     const std::string_view leaf = leaf_of(name);
     const std::string folder = name.substr(0, name.size() - leaf.size());
-    for (const std::string& tag : {std::string{}, std::string(tag_digits + 1, '.')}) {
-      const std::string stem = temporary_stem(leaf, tag);
-      const auto [begin, end] =
-          alike.equal_range(std::string{folder}.append(stem, 0, stem.size() - tag.size()));
-      for (auto at = begin; at != end; ++at) {
-        const std::size_t bytes = folder.size() + stem.size() + part_suffix.size();
+    for (const Stem& stem : stems_for(leaf)) {
+      const auto [begin, end] = alike.equal_range(std::string{folder}.append(stem.text));
+      const std::size_t bytes = folder.size() + stem.text.size() +
+                                (stem.has_tag ? tag_digits + 1 : 0) + part_suffix.size();
+      for (auto at = begin; at != end; ++at)
         if (files[at->second].name.size() == bytes)
           found.push_back(
               {at->second, "the name is the temporary name of '" + display_name(name) + "'"});
-      }
     }
   }
   return found;

@@ -37,7 +37,7 @@ enum class FileAction : std::uint8_t {
   compare = 3,       ///< digests alone: its name belongs to a file of that size, which stays
   keep_unread = 4,   ///< as compare, but the receiver cannot read that file
   assume = 5,        ///< nothing: a file of that size and time has the name, and is taken for it
-  name_refused = 6,  ///< nothing: the receiver's file system does not take the name
+  name_refused = 6,  ///< nothing: the file system does not take the name, or it is barred there
   name_taken = 7,    ///< nothing: an earlier entry of the session has this name there
 };
 /// has_digests: the sender announces digests and root of such a file, and the receiver answers with

@@ -13,7 +13,6 @@
 #include "engine/crypto/sha256.hpp"
 #include "engine/file/confined.hpp"
 #include "engine/file/folder_cache.hpp"
-#include "engine/file/pack.hpp"
 
 namespace onehop::file {
 
@@ -60,9 +59,8 @@ std::vector<int> NameProbe::check(const Manifest& chapter, const std::stop_token
   if (!has_looked_) look();
   if (is_plain_ && has_symlinks_) return {};
   std::vector<int> faults(chapter.files.size(), 0);
-  const bool is_packing = has_pack(chapter);
   for (std::size_t i = 0; i < faults.size() && !withdrawn.stop_requested(); ++i)
-    faults[i] = check_entry(chapter.files[i], !is_packing || !is_packable(chapter.files[i]));
+    faults[i] = check_entry(chapter.files[i]);
   return faults;
 }
 
@@ -81,7 +79,7 @@ void NameProbe::look() {
 
 bool NameProbe::holds_odd_names() {
   const std::string name = probe_folder_name(odd_names.front());
-  if (::mkdirat(stage_.fd(), name.c_str(), probe_folder_mode) != 0) return true;
+  if (make_own_folder(stage_.fd(), name, probe_folder_mode) != 0) return true;
   const Fd folder = open_beneath(stage_.fd(), name, O_RDONLY | O_DIRECTORY);
   std::vector<std::string> made{std::string(longest_name, 'x')};
   made.insert(made.end(), odd_names.begin(), odd_names.end());
@@ -97,7 +95,7 @@ bool NameProbe::holds_odd_names() {
   return !is_listed || found.empty() || (are_taken && found == made);
 }
 
-int NameProbe::check_entry(const ManifestEntry& entry, bool has_part) {
+int NameProbe::check_entry(const ManifestEntry& entry) {
   if (entry.is_symlink() && !has_symlinks_) return EPERM;
   if (is_plain_ || (entry.is_piece() && std::exchange(has_piece_, true))) return 0;
   const std::string_view path =
@@ -108,13 +106,6 @@ int NameProbe::check_entry(const ManifestEntry& entry, bool has_part) {
   }
   if (fault_ != 0 || entry.is_folder()) return fault_;
   const std::string leaf{leaf_of(entry.name)};
-  if (has_part) {
-    // The longest name of its own that a larger file needs on its way.
-    const std::string temporary = temporary_name(leaf, journal_suffix);
-    const int fault = try_name(folder_.get(), temporary);
-    if (fault != 0 && fault != EEXIST) return fault;
-    ::unlinkat(folder_.get(), temporary.c_str(), 0);
-  }
   return try_name(folder_.get(), leaf);
 }
 
@@ -130,7 +121,7 @@ int NameProbe::open_folder(std::string_view path, Fd& folder) {
     if (const int fault = try_name(parent.get(), std::string{leaf_of(path)}); fault != 0)
       return fault;
   }
-  static_cast<void>(::mkdirat(stage_.fd(), name.c_str(), probe_folder_mode));
+  static_cast<void>(make_own_folder(stage_.fd(), name, probe_folder_mode));
   folder = open_beneath(stage_.fd(), name, O_RDONLY | O_DIRECTORY);
   // Names of our own that a peer could reach by another spelling.
   if (path.empty())

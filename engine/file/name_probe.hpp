@@ -51,7 +51,7 @@ class NameProbe {
  private:
   void look();
   [[nodiscard]] bool holds_odd_names();
-  [[nodiscard]] int check_entry(const ManifestEntry& entry, bool has_part);
+  [[nodiscard]] int check_entry(const ManifestEntry& entry);
   [[nodiscard]] int open_folder(std::string_view path, Fd& folder);
 
   const int root_;

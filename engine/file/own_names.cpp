@@ -13,6 +13,24 @@
 
 namespace onehop::file {
 
+namespace {
+
+constexpr std::size_t hash_digits = 16;
+// Longer names are cut to so much of them. Shorter: people know fewer parts by their names. Longer:
+// fewer file systems have room for tag and suffix behind it; of those in use eCryptfs has the
+// shortest names, 143 bytes.
+constexpr std::size_t stem_leaf_max = 64, stem_head_max = stem_leaf_max - hash_digits - 1;
+
+/// The first `bytes` of a name and its hash.
+std::string cut_stem(std::string_view leaf, std::size_t bytes) {
+  const Digest hash =
+      crypto::block_digest(crypto::DigestKind::sha256, std::as_bytes(std::span{leaf}));
+  return fmt::format(".{}~{:02x}", head_of(leaf, bytes),
+                     fmt::join(std::span{hash}.first(hash_digits / 2), ""));
+}
+
+}  // namespace
+
 std::string_view head_of(std::string_view name, std::size_t bytes) noexcept {
   while (bytes > 0 && bytes < name.size() &&
          (static_cast<unsigned char>(name[bytes]) & 0xC0) == 0x80)
@@ -21,17 +39,27 @@ std::string_view head_of(std::string_view name, std::size_t bytes) noexcept {
 }
 
 std::string temporary_stem(std::string_view leaf, std::string_view tag) {
-  constexpr std::size_t hash_digits = 16;
-  std::string name{"."};
-  // Both suffixes of a name are cut alike, so that a part and its journal always sit side by side.
-  constexpr std::size_t number = 2;  // ".1" to ".9": earlier versions numbered them
-  const std::size_t room = name_max - 1 - journal_suffix.size() - std::max(number, tag.size());
-  if (leaf.size() <= room) return name.append(leaf).append(tag);
-  const Digest hash =
-      crypto::block_digest(crypto::DigestKind::sha256, std::as_bytes(std::span{leaf}));
-  name.append(head_of(leaf, room - hash_digits - 1)).append("~");
-  return name.append(fmt::format("{:02x}", fmt::join(std::span{hash}.first(hash_digits / 2), "")))
-      .append(tag);
+  if (leaf.size() <= stem_leaf_max) return std::string{"."}.append(leaf).append(tag);
+  return cut_stem(leaf, stem_head_max).append(tag);
+}
+
+std::string short_stem(std::string_view leaf, std::string_view tag) {
+  return cut_stem(leaf, 0).append(tag);
+}
+
+std::vector<Stem> stems_for(std::string_view leaf) {
+  const std::string stem = temporary_stem(leaf, {}), brief = short_stem(leaf, {});
+  std::vector<Stem> stems{{stem, false}, {stem, true}, {brief, false}, {brief, true}};
+  if (leaf.size() <= stem_leaf_max) return stems;
+  // Earlier versions cut a name where it would not fit into NAME_MAX.
+  for (const bool has_tag : {false, true}) {
+    const std::size_t rest = has_tag ? tag_digits + 1 : 2;  // ".1" to ".9": they numbered them
+    const std::size_t room = name_max - 1 - journal_suffix.size() - rest;
+    stems.push_back({leaf.size() <= room ? std::string{"."}.append(leaf)
+                                         : cut_stem(leaf, room - hash_digits - 1),
+                     has_tag});
+  }
+  return stems;
 }
 
 std::string random_tag() {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/file/manifest.hpp"
 
@@ -26,9 +27,19 @@ inline constexpr std::size_t tag_digits = 16;
 /// head_of is the first `bytes` of a name, or some less: a UTF-8 sequence is not cut.
 [[nodiscard]] std::string_view head_of(std::string_view name, std::size_t bytes) noexcept;
 
-/// temporary_stem is what part and journal of a name begin with, with an empty tag or another one.
-/// A long name is cut so that each suffix has room, and its hash is appended.
+/// temporary_stem is what part and journal of a name begin with, with an empty tag or another one:
+/// 97 bytes at most with tag and suffix, for no file system says how long a name may be. Of a long
+/// name it has the beginning and the hash. short_stem has the hash alone, 50 bytes at most, for a
+/// file system that refuses the other.
 [[nodiscard]] std::string temporary_stem(std::string_view leaf, std::string_view tag);
+[[nodiscard]] std::string short_stem(std::string_view leaf, std::string_view tag);
+/// Stem: without its tag.
+struct Stem {
+  std::string text;
+  bool has_tag = false;  ///< one follows, and otherwise a number or nothing
+};
+/// stems_for gives all by which sessions call what is of a name, those of earlier versions too.
+[[nodiscard]] std::vector<Stem> stems_for(std::string_view leaf);
 /// random_tag is ".0123456789abcdef". Syscalls: getrandom.
 [[nodiscard]] std::string random_tag();
 [[nodiscard]] bool is_tag(std::string_view text) noexcept;

@@ -15,6 +15,7 @@
 #include "engine/base/cpu.hpp"
 #include "engine/base/thread.hpp"
 #include "engine/file/confined.hpp"
+#include "engine/file/entry_fault.hpp"
 #include "engine/file/file_bytes.hpp"
 
 namespace onehop::file {
@@ -53,7 +54,7 @@ bool is_staged(const PackRecord& record) {
 PackCommit::PackCommit(Destination& destination)
     : destination_{destination},
       has_syncfs_{has_syncfs(destination.root())},
-      folders_{destination.root()} {}
+      folders_{destination.root(), O_RDONLY, &destination.opened_folders()} {}
 
 PackCommit::~PackCommit() {
   if (is_under_way_) is_through_.acquire();
@@ -171,10 +172,12 @@ std::optional<PackFailure> PackCommit::name_files(std::vector<PackRecord>& recor
   for (std::size_t named = 0; named < records.size(); ++named) {
     PackRecord& record = records[named];
     unsigned number = record.name_number;
-    if (auto failure = name_file(record, number)) {
+    const auto failure = name_file(record, number);
+    if (failure && !refuse(record, *failure)) {
       records.resize(named);
       return failure;
     }
+    if (failure) number = 0;
     const bool is_kept = record.outcome == FileOutcome::kept;
     const bool is_next = !runs.empty() && runs.back().list == record.list &&
                          runs.back().count < run_records_max &&
@@ -191,6 +194,17 @@ std::optional<PackFailure> PackCommit::name_files(std::vector<PackRecord>& recor
     ++runs.back().count;
   }
   return std::nullopt;
+}
+
+/// An entry that cannot have its name is left out, where that is no matter of the disk.
+bool PackCommit::refuse(PackRecord& record, const PackFailure& failure) const {
+  if (failure.failure == FileFailure::sync_error || !is_entry_fault(failure.errno_value))
+    return false;
+  if (!record.entry().is_folder())
+    ::unlinkat(stage_.fd(), Stage::name_of(record.file()).c_str(), 0);
+  record.outcome = FileOutcome::name_refused;
+  record.fault = failure.errno_value;
+  return true;
 }
 
 /// Mode and time of the folders of lists whose files are all in place, the deepest first: one that
@@ -210,19 +224,25 @@ std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
 }
 
 /// A folder that somebody gave another mode than mkdirat does keeps that, and each one the bit by
-/// which what is made in it belongs to its group. One of another user keeps its time as well.
+/// which what is made in it belongs to its group. One of another user keeps its time as well. One
+/// that a killed session has opened up has the owner's rights beside those that it is to have.
 std::optional<PackFailure> PackCommit::finish_folder(const PackRecord& record) {
   const ManifestEntry& entry = record.entry();
   const mode_t mode_max = 0777 & ~destination_.umask_bits();
   const int folder = folders_.open(entry.name, true);
   struct stat status {};
+  if (folder < 0 && is_entry_fault(errno)) return std::nullopt;  // it was left out
   if (folder < 0 || ::fstat(folder, &status) != 0)
     return PackFailure{record.file(), FileFailure::write_error, errno};
-  const mode_t special = status.st_mode & 07000;
-  const bool is_as_made = (status.st_mode & 0777) == mode_made_;
-  if ((is_as_made && set_mode(folder, special | (entry.mode & mode_max)) != 0) ||
-      set_mtime(folder, entry.mtime_ns) != 0)
+  const mode_t mode = entry.mode & mode_max, special = status.st_mode & 07000;
+  const mode_t had = destination_.opened_folders().take(entry.name).value_or(status.st_mode) & 0777;
+  const bool is_as_made = had == mode_made_ || had == (mode | S_IRWXU);
+  const mode_t wanted = special | (is_as_made ? mode : had);
+  if (((status.st_mode & 07777) != wanted && set_mode(folder, wanted) != 0) ||
+      set_mtime(folder, entry.mtime_ns) != 0) {
+    if (is_entry_fault(errno)) return std::nullopt;  // on a disk that is read only, say
     return PackFailure{record.file(), FileFailure::write_error, errno};
+  }
   if (destination_.is_synced() && !has_syncfs_ && sync_folder(folder) != 0)
     return PackFailure{record.file(), FileFailure::sync_error, errno};
   return std::nullopt;
@@ -245,7 +265,8 @@ std::optional<PackFailure> PackCommit::sync_files(const std::vector<PackRecord>&
   if (has_syncfs_ && (are_many || has_symlink)) return sync_all(records.front().file());
   for (const PackRecord& record : records) {
     const ManifestEntry& entry = record.entry();
-    if (!is_staged(record) || entry.is_symlink() || !is_readable(entry)) continue;
+    if (!is_staged(record) || entry.is_symlink() || !is_readable(entry, destination_.umask_bits()))
+      continue;
     const Fd file = open_beneath(stage_.fd(), Stage::name_of(record.file()), O_RDONLY);
     if (!file.is_open() || ::fsync(file.get()) != 0)
       return PackFailure{record.file(), FileFailure::sync_error, errno};
@@ -257,23 +278,42 @@ std::optional<PackFailure> PackCommit::sync_files(const std::vector<PackRecord>&
 }
 
 std::optional<PackFailure> PackCommit::name_file(PackRecord& record, unsigned& number) {
+  if (record.outcome == FileOutcome::there) bring_over(record);
   if (record.outcome != FileOutcome::received) return std::nullopt;
   const ManifestEntry& entry = record.entry();
   if (entry.is_symlink()) return name_symlink(record, number);
   const int folder =
       folders_.open(entry.is_folder() ? std::string_view{entry.name} : parent_of(entry.name), true);
-  if (folder < 0) return PackFailure{record.file(), FileFailure::write_error, errno};
-  if (entry.is_folder()) return std::nullopt;
+  const int errno_value = errno;
+  // One that is there is, also where nobody lets us in.
+  if (entry.is_folder() &&
+      (folder >= 0 ||
+       open_beneath(destination_.root(), entry.name, O_PATH | O_DIRECTORY).is_open()))
+    return std::nullopt;
+  if (folder < 0) return PackFailure{record.file(), FileFailure::write_error, errno_value};
   return give_staged_name(record, folder, number);
+}
+
+void PackCommit::bring_over(const PackRecord& record) {
+  if (!record.list->has_other(record.index())) return;
+  const int folder = folders_.open(parent_of(record.entry().name), false);
+  if (folder >= 0) record.list->bring_over(record.index(), folder);
 }
 
 std::optional<PackFailure> PackCommit::give_staged_name(const PackRecord& record, int folder,
                                                         unsigned& number) {
-  const std::uint32_t index = record.list->pack().entries()[record.ordinal];
-  const int errno_value =
-      give_name(stage_.fd(), Stage::name_of(record.file()), folder,
-                std::string{leaf_of(record.entry().name)}, record.list->policy_of(index), number);
+  const std::string staged = Stage::name_of(record.file()), leaf{leaf_of(record.entry().name)};
+  const OnExist policy = record.list->policy_of(record.index());
+  const int errno_value = destination_.opened_folders().use_in(parent_of(record.entry().name), [&] {
+    return give_name(stage_.fd(), staged, folder, leaf, policy, number);
+  });
   if (errno_value == 0) return std::nullopt;
+  // Another receiver brings the same, say.
+  if (errno_value == EEXIST && is_same_content(stage_.fd(), staged, folder, leaf)) {
+    ::unlinkat(stage_.fd(), staged.c_str(), 0);
+    number = 0;
+    return std::nullopt;
+  }
   return PackFailure{record.file(),
                      errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error,
                      errno_value};

@@ -38,12 +38,13 @@ struct PackRecord {
   unsigned name_number = 0;                     ///< of one that was there
   int fault = 0;  ///< of FileOutcome::name_refused: an errno, or a SymlinkFault
   [[nodiscard]] const ManifestEntry& entry() const { return list->packed_entry(ordinal); }
+  [[nodiscard]] std::uint32_t index() const { return list->pack().entries()[ordinal]; }
   [[nodiscard]] std::uint32_t file() const { return list->packed_file(ordinal); }
 };
 
 /// is_readable: its owner may open the file to read. One that may not is synced while it is open.
-[[nodiscard]] inline bool is_readable(const ManifestEntry& entry) noexcept {
-  return (entry.mode & S_IRUSR) != 0;
+[[nodiscard]] inline bool is_readable(const ManifestEntry& entry, mode_t umask_bits) noexcept {
+  return (entry.mode & ~umask_bits & S_IRUSR) != 0;
 }
 
 /// PackFailure: what ended all packs, and at which file, by index on the wire.
@@ -131,6 +132,8 @@ class PackCommit {
   [[nodiscard]] std::optional<PackFailure> name_files(std::vector<PackRecord>& records,
                                                       std::vector<PackRun>& runs);
   [[nodiscard]] std::optional<PackFailure> name_file(PackRecord& record, unsigned& number);
+  [[nodiscard]] bool refuse(PackRecord& record, const PackFailure& failure) const;
+  void bring_over(const PackRecord& record);
   [[nodiscard]] std::optional<PackFailure> name_symlink(PackRecord& record, unsigned& number);
   [[nodiscard]] std::optional<PackFailure> give_staged_name(const PackRecord& record, int folder,
                                                             unsigned& number);

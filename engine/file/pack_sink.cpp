@@ -105,7 +105,7 @@ std::optional<PackFailure> PackSink::end_file(std::uint32_t ordinal, const Fd& f
     if (const int errno_value = commit_.destination().session().add(entry_hash(entry), file.get());
         errno_value != 0)
       return failed(ordinal, FileFailure::write_error, errno_value);
-  const bool is_due_now = is_file && !is_readable(entry);
+  const bool is_due_now = is_file && !is_readable(entry, commit_.destination().umask_bits());
   if (is_due_now && commit_.destination().is_synced() && ::fsync(file.get()) != 0)
     return failed(ordinal, FileFailure::sync_error, errno);
   ++whole_;

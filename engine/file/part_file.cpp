@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "engine/base/check.hpp"
 #include "engine/file/file_bytes.hpp"
@@ -129,8 +130,14 @@ FinishResult PartFile::finish(Destination& destination, const ManifestEntry& ent
   // Somebody with access to the folder may have put another file under our temporary name.
   const int folder = place_.folder.get();
   if (!is_same_inode(folder, part_name_, part_.get())) return {FileFailure::rename_error, ESTALE};
-  const int errno_value =
-      give_name(folder, part_name_, folder, place_.leaf, on_exist, final_number_);
+  const int errno_value = destination.opened_folders().use_in(parent_of(entry.name), [&] {
+    return give_name(folder, part_name_, folder, place_.leaf, on_exist, final_number_);
+  });
+  if (errno_value == EEXIST && is_same_content(folder, part_name_, folder, place_.leaf)) {
+    final_number_ = 0;
+    drop();
+    return {.is_there = true};
+  }
   if (errno_value != 0)
     return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
   const std::string leaf =
@@ -149,7 +156,11 @@ int give_name(int from_folder, const std::string& from, int folder, const std::s
     }, own{};
     const bool is_there = ::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (::fstatat(from_folder, from.c_str(), &own, AT_SYMLINK_NOFOLLOW) != 0) return errno;
-    if (is_there && (status.st_mode & S_IFMT) != (own.st_mode & S_IFMT)) return EEXIST;
+    const bool is_emptied = is_there && S_ISDIR(status.st_mode) && S_ISREG(own.st_mode);
+    if (is_emptied && ::unlinkat(folder, leaf.c_str(), AT_REMOVEDIR) != 0)
+      return errno == ENOTEMPTY ? EISDIR : errno;
+    if (is_there && !is_emptied && (status.st_mode & S_IFMT) != (own.st_mode & S_IFMT))
+      return EEXIST;
     return ::renameat(from_folder, from.c_str(), folder, leaf.c_str()) == 0 ? 0 : errno;
   }
   int errno_value = rename_new(from_folder, from, folder, leaf);
@@ -159,6 +170,36 @@ int give_name(int from_folder, const std::string& from, int folder, const std::s
     errno_value = rename_new(from_folder, from, folder, numbered_leaf(leaf, number));
   }
   return errno_value;
+}
+
+bool is_same_content(int from_folder, const std::string& from, int folder,
+                     const std::string& leaf) {
+  const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+  const Fd ours = open_beneath(from_folder, from, flags), there = open_beneath(folder, leaf, flags);
+  std::vector<std::byte> one(block_bytes), other(block_bytes);
+  if (!ours.is_open() || !there.is_open()) {
+    const auto target_of = [](int in, const std::string& name, std::vector<std::byte>& target) {
+      const ssize_t bytes =
+          ::readlinkat(in, name.c_str(), reinterpret_cast<char*>(target.data()), target.size());
+      target.resize(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+    };
+    target_of(from_folder, from, one);
+    target_of(folder, leaf, other);
+    return !one.empty() && one == other;
+  }
+  struct stat ours_status {
+  }, there_status{};
+  if (::fstat(ours.get(), &ours_status) != 0 || ::fstat(there.get(), &there_status) != 0 ||
+      !S_ISREG(there_status.st_mode) || ours_status.st_size != there_status.st_size)
+    return false;
+  std::int64_t read = 0;
+  for (std::uint64_t at = 0;; at += static_cast<std::uint64_t>(read)) {
+    read = read_at(ours.get(), one, at);
+    if (read < 0 || read_at(there.get(), other, at) != read) return false;
+    const auto bytes = static_cast<std::size_t>(read);
+    if (std::memcmp(one.data(), other.data(), bytes) != 0) return false;
+    if (bytes < one.size()) return true;
+  }
 }
 
 void PartFile::remove() noexcept {

@@ -70,18 +70,23 @@ struct PartOptions {
   bool is_creating = true;  ///< false: only look for a part that can be resumed
 };
 
-/// The outcome of finish(): none, or what failed and the errno.
+/// The outcome of finish(): none, or what failed and the errno. EEXIST: the name stays another's.
 struct FinishResult {
   FileFailure failure = FileFailure::none;
   int errno_value = 0;
+  bool is_there = false;  ///< another receiver's file of this very content has the name
 };
 
 /// give_name gives `from` its final name `leaf` as the policy says: over nothing, or over what is
-/// of its kind where the user asked for that. `number`: the name got is numbered_leaf(leaf,
-/// number); 0: leaf itself. 0 or errno; EEXIST: the name stays another's. Syscalls: renameat2,
-/// fstatat.
+/// of its kind where the user asked for that, and over an empty folder then. `number`: the name got
+/// is numbered_leaf(leaf, number); 0: leaf itself. 0 or errno; EEXIST: the name stays another's.
+/// Syscalls: renameat2, fstatat, unlinkat.
 [[nodiscard]] int give_name(int from_folder, const std::string& from, int folder,
                             const std::string& leaf, OnExist on_exist, unsigned& number);
+/// is_same_content compares two files, or the targets of two links. May block. Syscalls: openat2,
+/// fstat, pread; readlinkat.
+[[nodiscard]] bool is_same_content(int from_folder, const std::string& from, int folder,
+                                   const std::string& leaf);
 
 class PartFile {
  public:
@@ -128,8 +133,13 @@ class PartFile {
   [[nodiscard]] FinishResult finish(Destination& destination, const ManifestEntry& entry,
                                     OnExist on_exist);
 
-  /// remove takes back an empty part that this session made. Syscalls: fstatat, unlinkat.
+  /// remove takes back an empty part that this session made, and drop any that is ours. Syscalls:
+  /// fstatat, unlinkat.
   void remove() noexcept;
+  void drop() noexcept {
+    is_part_made_ = true;
+    remove();
+  }
 
   /// final_number: the file's name is numbered_leaf(announced, this); 0: the announced one.
   [[nodiscard]] unsigned final_number() const noexcept { return final_number_; }

@@ -48,6 +48,19 @@ std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
   return claims;
 }
 
+/// open_place, into folders of our own whatever their mode.
+Result<Place> open_usable(Destination& destination, const std::string& name, bool is_creating) {
+  while (true) {
+    Result<Place> place = open_place(destination.root(), name, is_creating);
+    const int errno_value =
+        place.has_error() ? place.error().errno_value
+        : ::faccessat(place.value().folder.get(), ".", W_OK | X_OK, AT_EACCESS) == 0 ? 0
+                                                                                     : errno;
+    if (errno_value == EACCES && destination.opened_folders().open_up(parent_of(name))) continue;
+    return place;
+  }
+}
+
 /// Of several parts that which was changed last. Its times may be those of the file.
 PartStems newest_first(int folder, PartStems stems) {
   const auto changed_at = [&](const std::string& stem) {
@@ -77,25 +90,24 @@ PartStems list_stems(int folder) {
 
 PartStems stems_of(const PartStems& stems, std::string_view leaf) {
   PartStems found;
-  const std::string plain = temporary_stem(leaf, {});
-  std::string tagged = temporary_stem(leaf, random_tag());
-  tagged.resize(tagged.size() - random_tag().size());  // a long name is cut otherwise
-  const auto add = [&](const std::string& stem, const auto& is_rest) {
-    for (auto at = std::ranges::lower_bound(stems, stem);
-         at != stems.end() && at->starts_with(stem); ++at)
-      if (is_rest(std::string_view{*at}.substr(stem.size()))) found.push_back(*at);
-  };
-  add(plain, [](std::string_view rest) {  // earlier versions numbered them
+  const auto is_rest = [](std::string_view rest) {  // earlier versions numbered them
     return rest.empty() || (rest.size() == 2 && rest[0] == '.' && rest[1] >= '1' && rest[1] <= '9');
-  });
-  add(tagged, is_tag);
+  };
+  for (const Stem& stem : stems_for(leaf))
+    for (auto at = std::ranges::lower_bound(stems, stem.text);
+         at != stems.end() && at->starts_with(stem.text); ++at) {
+      const std::string_view rest = std::string_view{*at}.substr(stem.text.size());
+      if (stem.has_tag ? is_tag(rest) : is_rest(rest)) found.push_back(*at);
+    }
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
 Result<PartFile> PartFile::open(Destination& destination, const ManifestEntry& entry,
                                 const PartOptions& options) {
   PartFile self;
-  Result<Place> place = open_place(destination.root(), entry.name, options.is_creating);
+  Result<Place> place = open_usable(destination, entry.name, options.is_creating);
   if (place.has_error()) {
     if (!options.is_creating && place.error().errno_value == ENOENT) return PartFile{};
     return std::move(place).error();
@@ -116,11 +128,15 @@ Result<PartFile> PartFile::open(Destination& destination, const ManifestEntry& e
   }
   if (!options.is_creating) return PartFile{};
   std::string tag;
+  auto* stem_of = &temporary_stem;
   for (unsigned attempts = 0; attempts < attempts_max; ++attempts) {
-    self.set_stem(temporary_stem(leaf, std::exchange(tag, random_tag())), leaf);
+    self.set_stem(stem_of(leaf, std::exchange(tag, random_tag())), leaf);
     const Taken taken = self.create(destination);
     if (taken == Taken::ours) return Result<PartFile>{std::move(self)};
-    if (taken == Taken::error) return errno_error(ExitCode::local_file_error, attempt);
+    const bool is_too_long = errno == ENAMETOOLONG && stem_of == &temporary_stem;
+    if (taken == Taken::error && !is_too_long)
+      return errno_error(ExitCode::local_file_error, attempt);
+    if (taken == Taken::error) stem_of = &short_stem;
     self.let_go();
   }
   return errno_error(ExitCode::local_file_error, attempt, "", EEXIST);
@@ -129,7 +145,8 @@ Result<PartFile> PartFile::open(Destination& destination, const ManifestEntry& e
 void PartFile::set_stem(const std::string& stem, const std::string& leaf) {
   part_name_ = std::string{stem}.append(part_suffix);
   journal_name_ = std::string{stem}.append(journal_suffix);
-  is_plain_name_ = stem == temporary_stem(leaf, {});
+  is_plain_name_ = std::ranges::any_of(
+      stems_for(leaf), [&](const Stem& own) { return !own.has_tag && own.text == stem; });
   writer_ = JournalWriter{header_};
 }
 
@@ -142,7 +159,7 @@ void PartFile::let_go() noexcept {
 }
 
 PartFile::Taken PartFile::create(Destination& destination) {
-  part_ = open_beneath(place_.folder.get(), part_name_, O_RDWR | O_CREAT | O_EXCL, part_mode);
+  part_ = create_own(place_.folder.get(), part_name_, part_mode);
   if (!part_.is_open()) return errno == EEXIST ? Taken::not_ours : Taken::error;
   if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0)
     return errno == EWOULDBLOCK ? Taken::not_ours : Taken::error;
@@ -273,8 +290,7 @@ PartFile::Taken PartFile::start_journal(Destination& destination, bool is_needed
 
 int PartFile::make_journal() {
   const int folder = place_.folder.get();
-  if (!journal_.is_open())
-    journal_ = open_beneath(folder, journal_name_, O_RDWR | O_CREAT | O_EXCL, part_mode);
+  if (!journal_.is_open()) journal_ = create_own(folder, journal_name_, part_mode);
   if (!journal_.is_open() && errno == EEXIST) {
     // A journal without its part, or of a part that we hold the lock of: nobody else can use it.
     struct stat status;
@@ -291,7 +307,7 @@ int PartFile::make_journal() {
 
 void PartFile::discard(Destination& destination, const ManifestEntry& entry,
                        const std::optional<PartStems>& stems) {
-  Result<Place> place = open_place(destination.root(), entry.name, false);
+  Result<Place> place = open_usable(destination, entry.name, false);
   if (place.has_error()) return;
   PartFile self;
   self.place_ = std::move(place).value();
@@ -301,8 +317,7 @@ void PartFile::discard(Destination& destination, const ManifestEntry& entry,
        stems ? *stems : stems_of(list_stems(self.place_.folder.get()), leaf)) {
     self.set_stem(stem, leaf);
     if (self.adopt(destination, Purpose::remove) == Taken::ours) {
-      self.is_part_made_ = true;
-      self.remove();
+      self.drop();
     } else {
       self.let_go();
       struct stat status;

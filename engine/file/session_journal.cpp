@@ -210,7 +210,7 @@ int SessionJournal::create() {
   std::string name{session_suffix};
   for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
     File file{.name = std::exchange(name, random_tag().append(session_suffix)), .fd = {}};
-    file.fd = open_beneath(root_, file.name, O_RDWR | O_CREAT | O_EXCL, journal_mode);
+    file.fd = create_own(root_, file.name, journal_mode);
     if (!file.fd.is_open() && errno == EEXIST) continue;
     if (!file.fd.is_open()) return errno;
     // Somebody who found it empty may have removed it before our lock.

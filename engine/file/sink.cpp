@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
+#include "engine/file/entry_fault.hpp"
 #include "engine/file/holes.hpp"
 
 namespace onehop::file {
@@ -50,6 +51,7 @@ void Sink::take_chapters() {
     Chapter& chapter = *chapters_.emplace_back(std::move(made));
     SinkChapter& list = *chapter.list;
     ONEHOP_CHECK(list.first_file() >= end_file_);
+    list.make_way();
     end_file_ = list.pack_file() + 1;
     for (const std::uint64_t size : list.block_sizes())
       if (size != file_without_blocks) blocks_left_ += blocks_of(size);
@@ -57,8 +59,9 @@ void Sink::take_chapters() {
       auto open = std::make_unique<OpenFile>(chapter, destination_->options().digest_kind);
       open->part = std::move(part);
       const int errno_value = open->part.begin(*destination_);
+      OpenFile& begun = *open;
       open_.emplace(list.first_file() + entry, std::move(open));
-      if (errno_value != 0) fail(list.first_file() + entry, FileFailure::write_error, errno_value);
+      if (errno_value != 0) refuse(begun, list.first_file() + entry, errno_value);
     }
     list.parts().clear();
     if (list.is_stream())
@@ -194,6 +197,10 @@ void Sink::on_pack_failure(const std::optional<PackFailure>& failure) {
 
 void Sink::write(OpenFile& open, const BlockRef& block) {
   open.has_received = true;
+  if (open.fault != 0) {
+    give_back(block);
+    return on_stored(open, block);
+  }
   const bool is_piece = open.chapter.list->is_stream();
   if (is_piece && stream_->is_ordered() && block.length > 0)
     return stream_->hold(open.chapter.base + block.offset, block);
@@ -307,8 +314,9 @@ Sink::OpenFile* Sink::open_file(Chapter& chapter, std::uint32_t file) {
     Result<PartFile> part = PartFile::open(*destination_, chapter.list->entry(entry),
                                            chapter.list->part_options(entry, true));
     if (part.has_error()) {
-      fail(file, FileFailure::write_error, part.error().errno_value);
-      return nullptr;
+      refuse(*open, file, part.error().errno_value);
+      if (is_stopped_) return nullptr;
+      return open_.emplace(file, std::move(open)).first->second.get();
     }
     open->part = std::move(part).value();
     chapter.list->count_made(entry);
@@ -326,7 +334,8 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   unsynced_bytes_ += block.length;
   SinkChapter& list = *open.chapter.list;
   list.count_written(block.length);
-  if (list.is_stream()) return settle(block.file);  // nothing of it can be resumed
+  // Nothing of it can be resumed.
+  if (list.is_stream() || open.fault != 0) return settle(block.file);
   const Claim stored{index, entry.own};
   const auto held = list.held_block(open.chapter.entry_of(block.file), index);
   const bool is_recorded = held && held->digest == entry.own;
@@ -370,6 +379,12 @@ void Sink::finish_if_complete(std::uint32_t file) {
 
 void Sink::give_back(const BlockRef& block) {
   outbox_.push_back({.data = block.data, .file = block.file, .slot = block.slot});
+}
+
+/// The file is left out where the errno is about it alone: what comes of it is dropped.
+void Sink::refuse(OpenFile& open, std::uint32_t file, int errno_value) {
+  if (!is_entry_fault(errno_value)) return fail(file, FileFailure::write_error, errno_value);
+  open.fault = errno_value;
 }
 
 void Sink::fail(std::uint32_t file, FileFailure failure, int errno_value) {

@@ -118,6 +118,7 @@ class Sink final : public FileWorker {
     Chapter& chapter;
     PartFile part;          ///< not open: the file is there and is only compared
     bool is_other = false;  ///< FileAction::compare: a block differs from what was announced
+    int fault = 0;          ///< not 0: the file is left out for this
     crypto::DigestTree tree;
     std::uint64_t next_leaf = 0;  ///< every block below is in the tree
     std::unordered_map<std::uint64_t, Entry> entries;
@@ -148,6 +149,7 @@ class Sink final : public FileWorker {
   void settle(std::uint32_t file);
   void finish_if_complete(std::uint32_t file);
   void give_back(const BlockRef& block);
+  void refuse(OpenFile& open, std::uint32_t file, int errno_value);
   void fail(std::uint32_t file, FileFailure failure, int errno_value = 0);
 
   // sink_holes.cpp
@@ -162,7 +164,6 @@ class Sink final : public FileWorker {
   bool finish_folders();
   void end_chapters();
   void tell_held();
-  void discard_left(const SinkChapter& list);
 
   // sink_stream.cpp
   [[nodiscard]] bool is_stream_open(Chapter& chapter);
@@ -181,6 +182,7 @@ class Sink final : public FileWorker {
   void make_durable();
   void keep_progress();
   void finish(std::uint32_t file);
+  [[nodiscard]] bool finish_part(OpenFile& open, std::uint32_t file, BlockRef& done);
   void remove_folders_made() noexcept;
 
   const std::shared_ptr<Destination> destination_;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -59,7 +60,9 @@ struct SinkChapterOptions {
   std::vector<OnExist> on_exist_of;  ///< instead of on_exist; empty: that for all
   /// Files of the announced size and time are FileAction::assume.
   bool is_quick = false;
-  /// As NameProbe::check() has it. Such an entry is not wanted, whatever there is.
+  /// As NameProbe::check() has it. Such an entry is not wanted, whatever there is. prepare() finds
+  /// more of them: what stands in the way of an entry, or who may not write there
+  /// (entry_fault.hpp).
   std::vector<int> name_faults;
   /// Where not null: prepare() appends every conflict before it fails with the first.
   std::vector<Conflict>* conflicts = nullptr;
@@ -91,9 +94,9 @@ class SinkChapter {
   }
   [[nodiscard]] const std::vector<FileAction>& actions() const noexcept { return actions_; }
   [[nodiscard]] bool is_wanted(std::uint32_t entry) const { return has_digests(actions_[entry]); }
-  /// name_fault is the errno for which the entry cannot have its name; 0: none.
+  /// name_fault is the errno for which the entry is left out; 0: none.
   [[nodiscard]] int name_fault(std::uint32_t entry) const {
-    return options_.name_faults.empty() ? 0 : options_.name_faults[entry];
+    return name_faults_.empty() ? 0 : name_faults_[entry];
   }
   [[nodiscard]] const Pack& pack() const noexcept { return pack_; }
   /// pack_roots is filled while the Sink works.
@@ -139,10 +142,9 @@ class SinkChapter {
   }
   [[nodiscard]] OnExist policy_of(std::uint32_t entry) const noexcept;
   [[nodiscard]] PartOptions part_options(std::uint32_t entry, bool is_creating) const;
-  /// left are the stems of what has the name of an entry's part or journal, by entry.
-  [[nodiscard]] const std::unordered_map<std::uint32_t, PartStems>& left() const noexcept {
-    return left_;
-  }
+  /// discard_left removes the parts and journals that dead sessions left of entries which nothing
+  /// more comes of. Syscalls: as PartFile::discard.
+  void discard_left() const;
   /// delivered_number is that of the name which a dead session gave it; 0: the announced one.
   [[nodiscard]] unsigned delivered_number(std::uint32_t entry) const {
     const auto at = delivered_numbers_.find(entry);
@@ -156,6 +158,15 @@ class SinkChapter {
   [[nodiscard]] std::unordered_map<std::uint32_t, PartFile>& parts() noexcept { return parts_; }
   /// count_written gives back room that is used now, count_made the inode of an entry.
   void count_written(std::uint64_t bytes) noexcept;
+  /// make_way removes the files that folders of the chapter replace (OnExist::overwrite), before
+  /// anything of it is made. Syscalls: openat2, fstatat, unlinkat.
+  void make_way() const;
+  /// bring_over gives what is in `folder` under the entry's name, and was found to be the very one
+  /// that is offered, its mode and time, unless they were so. Syscalls: openat2, fstat, fchmod,
+  /// futimens; of a link fstatat, utimensat.
+  void bring_over(std::uint32_t entry, int folder) const;
+  /// has_other: that has something to do.
+  [[nodiscard]] bool has_other(std::uint32_t entry) const { return others_.contains(entry); }
   void count_made(std::uint32_t entry) noexcept;
 
  private:
@@ -167,10 +178,17 @@ class SinkChapter {
   [[nodiscard]] Error of_destination(std::uint32_t entry, Error why) const;
   [[nodiscard]] Result<void> check_existing();
   [[nodiscard]] Result<void> check_existing_name(std::uint32_t entry);
-  [[nodiscard]] Result<std::optional<int>> folder_of(const std::string& name);
-  [[nodiscard]] Result<void> check_mount(const std::string& name);
+  void refuse(std::uint32_t entry, int fault);
+  [[nodiscard]] Result<std::optional<int>> folder_of(std::uint32_t entry);
+  [[nodiscard]] int fault_above(std::uint32_t entry, std::string_view path);
+  [[nodiscard]] Result<void> check_place(const std::string& name, bool is_staged);
+  [[nodiscard]] Result<void> check_folder(std::uint32_t entry, const struct stat& status);
   [[nodiscard]] Result<void> apply_policy(std::uint32_t entry, const struct stat& status,
                                           int folder);
+  void note_other(std::uint32_t entry, const struct stat& status);
+  [[nodiscard]] mode_t mode_of(std::uint32_t entry) const {
+    return manifest_.files[entry].mode & 0777 & ~destination_->umask_bits();
+  }
   [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t entry, int folder) const;
   [[nodiscard]] Result<void> compare(std::uint32_t entry, int folder, const std::string& leaf);
   [[nodiscard]] Result<void> compare_symlink(std::uint32_t entry, int folder,
@@ -178,7 +196,7 @@ class SinkChapter {
   [[nodiscard]] bool is_assumed(const ManifestEntry& file,
                                 const struct stat& status) const noexcept;
   void keep(std::uint32_t entry, const struct stat& status, int folder);
-  [[nodiscard]] Error conflict(std::uint32_t entry, const struct stat& status,
+  [[nodiscard]] Error conflict(std::uint32_t entry, const struct stat& status, int kind_fault,
                                std::string_view cause, std::string_view hint);
   [[nodiscard]] Result<void> find_part(std::uint32_t entry);
   /// Found: blocks that are there, ascending.
@@ -213,8 +231,16 @@ class SinkChapter {
   std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
   std::unordered_map<std::uint32_t, PartFile> parts_;
   std::unordered_map<std::uint32_t, PartStems> left_;
-  FolderCache folders_;                    // while prepare() looks
-  std::string missing_path_, mount_path_;  // a folder that is not there, one that was looked at
+  std::vector<int> name_faults_;  // by entry, or empty
+  std::set<std::string> ways_;    // files that give way to folders
+  // Inodes of files that are there with another mode or time than the one that is offered.
+  std::unordered_map<std::uint32_t, ino_t> others_;
+  // While prepare() looks.
+  FolderCache folders_;
+  std::string missing_path_, barred_path_, place_path_;  // folders that were looked at
+  int barred_fault_ = 0, place_fault_ = 0, mount_fault_ = 0;
+  std::size_t conflicts_total_ = 0;
+  bool is_kind_conflict_ = false;          // the newest one
   std::vector<std::byte> buffer_;          // a block, while prepare() hashes
   std::optional<crypto::ContentMac> mac_;  // as long
   std::vector<bool> needs_inode_;          // and has not got it

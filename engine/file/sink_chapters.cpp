@@ -55,7 +55,7 @@ bool Sink::finish_folders() {
     if (!chapter->is_gathered()) return false;
     if (chapter->pack && chapter->pack->has_folders() &&
         !std::exchange(chapter->are_folders_finishing, true)) {
-      discard_left(*chapter->list);  // before: what is removed changes its folder's time
+      chapter->list->discard_left();  // before: what is removed changes its folder's time
       commit_.finish(*chapter->list);
     }
   }
@@ -68,17 +68,10 @@ void Sink::end_chapters() {
     if (oldest.files_left > 0 || !oldest.is_gathered()) return;
     if (oldest.pack && oldest.pack->has_folders() && !oldest.are_folders_finished) return;
     if (stream_ && has_last_ && chapters_.size() == 1 && !finish_stream(oldest)) return;
-    if (!oldest.are_folders_finishing) discard_left(*oldest.list);
+    if (!oldest.are_folders_finishing) oldest.list->discard_left();
     outbox_.insert(outbox_.end(), oldest.held.begin(), oldest.held.end());
     chapters_.pop_front();
   }
-}
-
-/// Parts and journals that dead sessions left of files that are in place now.
-void Sink::discard_left(const SinkChapter& list) {
-  for (const auto& [entry, stems] : list.left())
-    if (list.is_wanted(entry) && list.actions()[entry] != FileAction::compare)
-      PartFile::discard(*destination_, list.entry(entry), stems);
 }
 
 /// Of chapters that will not end: their files are in place all the same.

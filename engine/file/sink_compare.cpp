@@ -2,11 +2,13 @@
 // SinkChapter, the comparison: what is there already, block by block. Of each block the sender is
 // told a tag, and the tree takes the digest (crypto/content_mac.hpp).
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "engine/file/confined.hpp"
 #include "engine/file/extents.hpp"
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/sink_chapter.hpp"
@@ -53,6 +55,7 @@ Result<void> SinkChapter::compare(std::uint32_t entry, int folder, const std::st
     return Error{ExitCode::local_file_error, "compare '" + display_name(file.name) + "'",
                  "more than a tebibyte of it is holes",
                  "Choose --on-exist skip, rename or overwrite", EEXIST};
+  note_other(entry, status);
   std::vector<Claim> all(blocks_of(file.size));
   for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
   claim(entry, hash_listed(there.get(), file.size, all));
@@ -68,12 +71,46 @@ Result<void> SinkChapter::compare_symlink(std::uint32_t entry, int folder,
   const ssize_t bytes = ::readlinkat(folder, leaf.c_str(), target, buffer_.size());
   if (bytes < 0)
     return errno_error(ExitCode::local_file_error, "compare '" + display_name(link.name) + "'");
+  if (struct stat status{}; ::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+    note_other(entry, status);
   const std::span content = std::span{buffer_}.first(static_cast<std::size_t>(bytes));
   Found found;
   found.add(0, hash(content));
   claim(entry, std::move(found));
   is_expected_[entry] = true;
   return success();
+}
+
+void SinkChapter::note_other(std::uint32_t entry, const struct stat& status) {
+  const ManifestEntry& file = manifest_.files[entry];
+  const timespec offered = time_of(file.mtime_ns);
+  const bool is_same_mode = file.is_symlink() || (status.st_mode & 0777) == mode_of(entry);
+  if (!is_same_mode || status.st_mtim.tv_sec != offered.tv_sec ||
+      status.st_mtim.tv_nsec != offered.tv_nsec)
+    others_.emplace(entry, status.st_ino);
+}
+
+/// What keeps no mode or time, or is another user's, stays as it is.
+void SinkChapter::bring_over(std::uint32_t entry, int folder) const {
+  const auto other = others_.find(entry);
+  if (other == others_.end()) return;
+  const ManifestEntry& file = manifest_.files[entry];
+  const std::string leaf = std::string{leaf_of(final_name(file.name, delivered_number(entry)))};
+  struct stat status {};
+  if (file.is_symlink()) {
+    if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        status.st_ino != other->second)
+      return;
+    const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, time_of(file.mtime_ns)};
+    static_cast<void>(::utimensat(folder, leaf.c_str(), times, AT_SYMLINK_NOFOLLOW));
+    return;
+  }
+  const Fd there = open_beneath(folder, leaf, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  // It may be another file by now.
+  if (!there.is_open() || ::fstat(there.get(), &status) != 0 || status.st_ino != other->second)
+    return;
+  static_cast<void>(set_mode(there.get(), (status.st_mode & 07000) | mode_of(entry)));
+  static_cast<void>(set_mtime(there.get(), file.mtime_ns));
 }
 
 /// What a block is to the tree, and to the sender.

@@ -12,8 +12,12 @@
 #include <array>
 #include <cerrno>
 #include <ranges>
+#include <utility>
 
 #include "engine/base/check.hpp"
+#include "engine/file/confined.hpp"
+#include "engine/file/entry_fault.hpp"
+#include "engine/file/file_bytes.hpp"
 #include "engine/file/holes.hpp"
 #include "engine/file/sink.hpp"
 #include "engine/file/stage.hpp"
@@ -50,11 +54,18 @@ void Sink::on_written(std::uint32_t slot, std::int64_t result) {
   ONEHOP_CHECK(open.writes_in_flight > 0);
   --open.writes_in_flight;
   give_back(block);
-  if (result != static_cast<std::int64_t>(block.length))
-    return fail(block.file, FileFailure::write_error,
-                result < 0 ? static_cast<int>(-result) : ENOSPC);
-  if (open.chapter.list->is_stream()) return on_stored(open, block);
+  const bool is_piece = open.chapter.list->is_stream();
   const std::span<const std::byte> bytes{block.data, block.length};
+  int errno_value = result < 0 ? static_cast<int>(-result) : 0;
+  // A short write is at the end of something; the next one tells of what.
+  if (result >= 0 && std::cmp_less(result, block.length))
+    errno_value = write_at(is_piece ? stream_->fd() : open.part.fd(),
+                           bytes.subspan(static_cast<std::size_t>(result)),
+                           open.chapter.base + block.offset + static_cast<std::uint64_t>(result));
+  if (errno_value != 0 && is_piece) return fail(block.file, FileFailure::write_error, errno_value);
+  if (errno_value != 0) refuse(open, block.file, errno_value);
+  if (errno_value != 0 && open.fault == 0) return;
+  if (is_piece || open.fault != 0) return on_stored(open, block);
   for (HoleRun run = next_hole(bytes, 0); run.begin < run.end; run = next_hole(bytes, run.end))
     if (!open.part.make_hole(block.offset + run.begin, run.end - run.begin,
                              open.chapter.list->entry(open.chapter.entry_of(block.file)).size))
@@ -132,16 +143,40 @@ void Sink::finish(std::uint32_t file) {
     done.outcome = FileOutcome::received;
   } else if (list.is_there(entry)) {
     done.status = static_cast<std::int32_t>(list.delivered_number(entry));
+    if (!open.is_other && list.has_other(entry))
+      if (const auto place = open_place(destination_->root(), list.entry(entry).name, false))
+        list.bring_over(entry, place.value().folder.get());
   } else {
-    const FinishResult result =
-        open.part.finish(*destination_, list.entry(entry), list.policy_of(entry));
-    if (result.failure != FileFailure::none) return fail(file, result.failure, result.errno_value);
-    done.status = static_cast<std::int32_t>(open.part.final_number());
-    done.outcome = FileOutcome::received;
+    if (!finish_part(open, file, done)) return;
   }
   chapter.is_done[entry] = true;
   open_.erase(at);
   tell(chapter, done);
+}
+
+/// False: it failed, which was told.
+bool Sink::finish_part(OpenFile& open, std::uint32_t file, BlockRef& done) {
+  const SinkChapter& list = *open.chapter.list;
+  const std::uint32_t entry = open.chapter.entry_of(file);
+  FinishResult result;
+  if (open.fault == 0)
+    result = open.part.finish(*destination_, list.entry(entry), list.policy_of(entry));
+  if (result.failure != FileFailure::none) {
+    if (result.failure == FileFailure::sync_error || !is_entry_fault(result.errno_value)) {
+      fail(file, result.failure, result.errno_value);
+      return false;
+    }
+    open.fault = result.errno_value;
+  }
+  if (open.fault != 0) {
+    if (open.part.is_open()) open.part.drop();
+    done.status = open.fault;
+    done.outcome = FileOutcome::name_refused;
+  } else {
+    done.status = static_cast<std::int32_t>(open.part.final_number());
+    done.outcome = result.is_there ? FileOutcome::there : FileOutcome::received;
+  }
+  return true;
 }
 
 /// After a failure: what was stored before it is worth keeping, as far as the disk still takes it.
@@ -172,6 +207,7 @@ void Sink::close() {
   bool is_nothing_kept = done_total_ == 0;
   for (auto& [file, open] : open_) {
     const bool is_claimed = !open->chapter.list->claims_of(open->chapter.entry_of(file)).empty();
+    if (open->fault != 0 && open->part.is_open()) open->part.drop();
     if (!open->has_received && !is_claimed && open->part.is_open()) open->part.remove();
     is_nothing_kept = is_nothing_kept && !open->part.is_open();
   }

@@ -33,8 +33,9 @@ void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
         return block.first >= first && block.first < end;
       });
   if (is_known || !add_hole(*open, run)) return fail(run.file, FileFailure::protocol);
-  if (const int errno_value = open->part.clear(run.offset, run.length, size); errno_value != 0)
-    return fail(run.file, FileFailure::write_error, errno_value);
+  const int errno_value = open->fault != 0 ? 0 : open->part.clear(run.offset, run.length, size);
+  if (errno_value != 0) refuse(*open, run.file, errno_value);
+  if (is_stopped_) return;
   list.count_written(run.length);
   settle(run.file);
 }

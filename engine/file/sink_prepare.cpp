@@ -5,8 +5,8 @@
 //   2 names that the file system cannot hold, as a NameProbe found them before; they are no part
 //     of what follows
 //   3 existing final names, by policy; parts of earlier sessions are hashed, and offered. Nothing
-//   is
-//     read of a name that somebody has to be asked about
+//     is read of a name that somebody has to be asked about. An entry that what is there bars is
+//     left out, as is all below it
 //   4 the rest fits on the disk
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,6 +17,8 @@
 #include <cstdlib>
 
 #include "engine/base/check.hpp"
+#include "engine/file/confined.hpp"
+#include "engine/file/entry_fault.hpp"
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/folder_cache.hpp"
 #include "engine/file/sink_chapter.hpp"
@@ -33,13 +35,21 @@ bool is_kind(const ManifestEntry& entry, const struct stat& status) noexcept {
   return entry.is_symlink() ? S_ISLNK(status.st_mode) : S_ISREG(status.st_mode);
 }
 
+/// kind_fault is what another kind says as the fault of an entry.
+int kind_fault(const ManifestEntry& entry, const struct stat& status) noexcept {
+  if (S_ISLNK(status.st_mode)) return entry.is_symlink() ? 0 : ELOOP;
+  if (entry.is_folder()) return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+  return S_ISDIR(status.st_mode) ? EISDIR : EEXIST;
+}
+
 bool is_kind_and_size(const ManifestEntry& entry, const struct stat& status) noexcept {
   return is_kind(entry, status) && static_cast<std::uint64_t>(status.st_size) == entry.size;
 }
 
 std::string_view other_kind(const ManifestEntry& entry) noexcept {
-  return entry.is_symlink() ? "that name exists and is not a symbolic link"
-                            : "that name exists and is not a regular file";
+  return entry.is_symlink()  ? "that name exists and is not a symbolic link"
+         : entry.is_folder() ? "something else has the folder's name"
+                             : "that name exists and is not a regular file";
 }
 
 Error gave_up() {
@@ -57,7 +67,8 @@ SinkChapter::SinkChapter(std::shared_ptr<Destination> destination,
       has_pack_{file::has_pack(manifest_)},
       actions_(manifest_.files.size(), FileAction::send),
       is_expected_(manifest_.files.size(), false),
-      folders_{destination_->root()},
+      name_faults_{options_.name_faults},
+      folders_{destination_->root(), O_RDONLY, &destination_->opened_folders()},
       needs_inode_(manifest_.files.size(), true) {
   ONEHOP_CHECK(options_.on_exist_of.empty() ||
                options_.on_exist_of.size() == manifest_.files.size());
@@ -116,21 +127,41 @@ Error SinkChapter::of_destination(std::uint32_t entry, Error why) const {
   return why;
 }
 
+/// A conflict of kind has an answer without a question, and is asked about beside the others alone.
 Result<void> SinkChapter::check_existing() {
-  std::size_t conflicts = 0;
-  Error first;
+  std::optional<Error> first;
+  const std::size_t listed = options_.conflicts == nullptr ? 0 : options_.conflicts->size();
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
+    is_kind_conflict_ = false;
     Result<void> checked = check_existing_name(entry);
     if (options_.withdrawn.stop_requested())
       return gave_up();  // not all blocks of this file may have been hashed
     if (checked) continue;
+    const int fault = checked.error().errno_value;
+    const bool is_conflict = fault == EEXIST && !is_kind_conflict_;
+    if (!is_conflict && is_entry_fault(fault)) {
+      refuse(entry, fault);
+      continue;
+    }
     Error why = of_destination(entry, std::move(checked).error());
-    if (why.errno_value != EEXIST) return why;
-    if (conflicts++ == 0) first = std::move(why);
+    if (!is_conflict) return why;
+    if (!first) first = std::move(why);
   }
-  if (conflicts == 0) return success();
-  if (conflicts > 1) first.cause += ", as do " + std::to_string(conflicts - 1) + " more";
-  return first;
+  if (!first) {
+    if (options_.conflicts != nullptr) options_.conflicts->resize(listed);
+    return success();
+  }
+  if (conflicts_total_ > 1)
+    first->cause += ", as do " + std::to_string(conflicts_total_ - 1) + " more";
+  return std::move(*first);
+}
+
+void SinkChapter::refuse(std::uint32_t entry, int fault) {
+  name_faults_.resize(entries());
+  name_faults_[entry] = fault;
+  actions_[entry] = FileAction::name_refused;
+  is_expected_[entry] = false;
+  if (!found_.empty()) found_[entry] = {};
 }
 
 Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
@@ -142,10 +173,10 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   // The journals that know an entry of this session are removed when it is done.
   if (!destination_->session().is_empty())
     static_cast<void>(destination_->session().is_known(entry_hash(file)));
-  ONEHOP_TRY(found, folder_of(file.name));
+  ONEHOP_TRY(found, folder_of(entry));
   const bool is_staged = !file.is_folder() && !has_part(entry);
   // Below a folder that is not there is nothing.
-  if (!found) return is_staged ? check_mount(file.name) : success();
+  if (!found) return check_place(file.name, is_staged);
   const int folder = *found;
   const std::string leaf{leaf_of(file.name)};
   // One look at a folder is all that files cost of which nothing was left.
@@ -156,11 +187,7 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   struct stat status {};
   if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
     needs_inode_[entry] = !file.is_folder();
-    if (file.is_folder())
-      return S_ISDIR(status.st_mode)
-                 ? Result<void>{success()}
-                 : conflict(entry, status, "something else has the folder's name",
-                            "It is never replaced");
+    if (file.is_folder()) return check_folder(entry, status);
     if (is_assumed(file, status)) {
       actions_[entry] = FileAction::assume;
       return success();
@@ -174,39 +201,17 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   } else if (errno != ENOENT) {
     return errno_error(ExitCode::local_file_error, "look for '" + display_name(file.name) + "'");
   }
+  ONEHOP_TRYV(check_place(file.name, is_staged));
   // A packed file has no part: it is whole, or it is nothing.
-  if (is_staged) return check_mount(file.name);
-  return file.is_folder() ? success() : find_part(entry);
+  return is_staged || file.is_folder() ? success() : find_part(entry);
 }
 
-/// The folder that `name` is to be in; nothing: it is missing.
-Result<std::optional<int>> SinkChapter::folder_of(const std::string& name) {
-  const std::string_view path = parent_of(name);
-  if (!path.empty() && path == missing_path_) return std::optional<int>{};
-  const int folder = folders_.open(path, false);
-  if (folder >= 0) return std::optional{folder};
-  const int errno_value = errno;
-  if (errno_value == ENOENT) {
-    missing_path_ = path;
-    return std::optional<int>{};
-  }
-  // Component by component it names the one that is in the way.
-  ONEHOP_TRYV(open_place(destination_->root(), name, false));
-  return errno_error(ExitCode::local_file_error, "look for '" + display_name(name) + "'", "",
-                     errno_value);
-}
-
-/// What is renamed from the stage, which lies in the root, can only get a name on its file system.
-Result<void> SinkChapter::check_mount(const std::string& name) {
-  std::string_view path = parent_of(name);
-  if (path == mount_path_) return success();
-  mount_path_ = path;
-  int folder = folders_.open(path, false);
-  for (; folder < 0; folder = folders_.open(path, false)) path = parent_of(path);
-  if (is_same_mount(folder, destination_->root())) return success();
-  return Error{ExitCode::local_file_error, "receive '" + display_name(name) + "'",
-               "'" + display_name(path) + "' is another file system than the destination",
-               "Receive what belongs there with --dir there", EXDEV};
+/// Something has the name of a folder.
+Result<void> SinkChapter::check_folder(std::uint32_t entry, const struct stat& status) {
+  if (S_ISDIR(status.st_mode)) return success();
+  if (fault_above(entry, manifest_.files[entry].name) == 0) return success();
+  return conflict(entry, status, kind_fault(manifest_.files[entry], status),
+                  other_kind(manifest_.files[entry]), "It is never replaced");
 }
 
 /// To the nanosecond: where the file system keeps coarser times, files are compared by digest.
@@ -239,19 +244,22 @@ std::optional<unsigned> SinkChapter::find_delivered(std::uint32_t entry, int fol
   return std::nullopt;
 }
 
-Error SinkChapter::conflict(std::uint32_t entry, const struct stat& status, std::string_view cause,
-                            std::string_view hint) {
+/// kind_fault: the entry alone is left out for it; 0: somebody has to choose.
+Error SinkChapter::conflict(std::uint32_t entry, const struct stat& status, int kind_fault,
+                            std::string_view cause, std::string_view hint) {
   const bool is_regular = S_ISREG(status.st_mode);
+  ++conflicts_total_;
+  is_kind_conflict_ = kind_fault != 0;
   if (options_.conflicts != nullptr)
     options_.conflicts->push_back(
         {entry, cause, is_regular, is_regular ? static_cast<std::uint64_t>(status.st_size) : 0});
   std::string text{cause};
   if (status.st_uid != ::geteuid()) text += fmt::format("; it belongs to user {}", status.st_uid);
   return {ExitCode::local_file_error, "receive '" + display_name(manifest_.files[entry].name) + "'",
-          std::move(text), std::string{hint}, EEXIST};
+          std::move(text), std::string{hint}, is_kind_conflict_ ? kind_fault : EEXIST};
 }
 
-/// The final name exists: the policy decides.
+/// The final name exists: the policy decides. An empty folder gives way to a file.
 Result<void> SinkChapter::apply_policy(std::uint32_t entry, const struct stat& status, int folder) {
   const ManifestEntry& file = manifest_.files[entry];
   const std::string leaf{leaf_of(file.name)};
@@ -259,18 +267,28 @@ Result<void> SinkChapter::apply_policy(std::uint32_t entry, const struct stat& s
   const bool is_same_size = is_kind_and_size(file, status);
   switch (policy_of(entry)) {
     case OnExist::ask:  // also before it is read: even a tag would let a sender try contents
-      return conflict(entry, status, is_alike ? "that name exists" : other_kind(file),
-                      "Choose --on-exist resume, skip, rename or overwrite");
+      if (is_alike)
+        return conflict(entry, status, 0, "that name exists",
+                        "Choose --on-exist resume, skip, rename or overwrite");
+      break;
     case OnExist::skip: keep(entry, status, folder); return success();
     case OnExist::rename: return success();
     case OnExist::overwrite:
       if (is_alike) return success();
-      return conflict(entry, status, other_kind(file), "It is never replaced");
+      if (S_ISDIR(status.st_mode) && !file.is_symlink()) {
+        const Fd there = open_beneath(folder, leaf, O_RDONLY | O_DIRECTORY);
+        std::vector<std::string> names;
+        if (there.is_open() && list_names(there.get(), names) == 0 && names.empty())
+          return success();
+      }
+      break;
     case OnExist::resume: break;
   }
-  if (!is_alike) return conflict(entry, status, other_kind(file), "It is never replaced");
+  if (!is_alike)
+    return conflict(entry, status, kind_fault(file, status), other_kind(file),
+                    "It is never replaced");
   if (!is_same_size)
-    return conflict(entry, status, "a complete file of another size has that name",
+    return conflict(entry, status, 0, "a complete file of another size has that name",
                     "Choose --on-exist rename or overwrite");
   return compare(entry, folder, leaf);
 }
@@ -283,6 +301,7 @@ void SinkChapter::keep(std::uint32_t entry, const struct stat& status, int folde
                        compare(entry, folder, std::string{leaf_of(manifest_.files[entry].name)}) &&
                        claims_of(entry).size() == blocks_of(size);
   is_expected_[entry] = false;
+  others_.erase(entry);  // nothing of it changes
   actions_[entry] = is_read    ? FileAction::compare
                     : is_alike ? FileAction::keep_unread
                                : FileAction::keep;

@@ -84,8 +84,9 @@ std::string Stage::name_of(std::uint32_t file) { return fmt::format("{:x}", file
 int Stage::open(int root) {
   std::string name{stage_suffix};
   for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
-    const bool is_made = ::mkdirat(root, name.c_str(), stage_mode) == 0;
-    if (!is_made && errno != EEXIST) return errno;
+    const int refused = make_own_folder(root, name, stage_mode);
+    const bool is_made = refused == 0;
+    if (!is_made && refused != EEXIST) return refused;
     const int errno_value = take(root, name);
     if (errno_value == 0) {
       empty();

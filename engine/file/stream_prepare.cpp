@@ -45,9 +45,9 @@ Result<void> SinkChapter::check_stream_name(const ManifestEntry& piece) {
     return Error{ExitCode::local_file_error, attempt, errno_text(fault),
                  "Let it be sent under another --name", 0};
   if (destination_->is_output()) return success();
-  ONEHOP_TRYV(check_mount(piece.name));
+  ONEHOP_TRYV(check_place(piece.name, true));
   if (policy_of(0) == OnExist::rename) return success();
-  ONEHOP_TRY(folder, folder_of(piece.name));
+  ONEHOP_TRY(folder, folder_of(0));
   struct stat status {};
   const std::string leaf{leaf_of(piece.name)};
   if (!folder || ::fstatat(*folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)

@@ -2,7 +2,9 @@
 """Loopback: two ends of the real program on 127.0.0.1, for tests without root."""
 
 import os
+import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -33,6 +35,17 @@ class Loopback:
     def __exit__(self, *_) -> None:
         end_all(self._ends)
         self._folder.cleanup()
+
+    def become(self, uid) -> None:
+        """become lets both ends be another user, as root alone can."""
+        self.prefix = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
+        self.work.chmod(0o755)
+        if subprocess.run([*self.prefix, self.onehop, "--version"], capture_output=True,
+                          check=False).returncode != 0:
+            copy = self.work / "onehop"  # it lies where only root can run it
+            shutil.copy(self.onehop, copy)
+            copy.chmod(0o755)
+            self.onehop = str(copy)
 
     def start(self, *command) -> Any:
         os.environ["ONEHOP_STATE_DIR"] = str(self.state)

@@ -65,6 +65,7 @@ std::vector<Message> samples() {
       FileDone{1, digest_of(9, 32)},
       FileDone{2, digest_of(9, 32), FileOutcome::kept, 0},
       FileDone{3, digest_of(9, 16), FileOutcome::received, 999},
+      FileDone{4, digest_of(9, 16), FileOutcome::name_refused, 0, false, 13},
       Complete{},
       Bye{ExitCode::interrupted},
       Failure{ExitCode::local_file_error, "disk full"},
@@ -184,6 +185,7 @@ TEST_CASE("Z1 counts are believed only as far as the bytes that are left", "[con
   CHECK_FALSE(is_accepted(FileRoot{}, [](FileRoot& m) { m.file = file_index_max + 1; }));
   CHECK_FALSE(is_accepted(Bye{}, [](Bye& m) { m.code = ExitCode::interrupted_twice; }));
   CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.outcome = FileOutcome{4}; }));
+  CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.outcome = FileOutcome::name_refused; }));
   CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.name_number = 1; }));
   CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.name_number = 1000; }));
   CHECK_FALSE(

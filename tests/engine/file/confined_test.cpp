@@ -37,6 +37,24 @@ Outcome send_as(const std::string& name, const std::string& data, const fs::path
   return outcome;
 }
 
+Manifest list_of(const std::string& name, std::uint64_t size) {
+  Manifest manifest;
+  manifest.files.push_back({.name = name, .size = size, .mode = 0644});
+  return manifest;
+}
+
+/// refused_entry is the errno for which the one entry of a list is left out. 0: it is not.
+int refused_entry(const Outcome& outcome) {
+  REQUIRE_FALSE(outcome.sink_failure.has_value());
+  const bool is_refused =
+      outcome.outcomes.size() == 1 && outcome.outcomes.front().outcome == FileOutcome::name_refused;
+  return is_refused ? outcome.outcomes.front().status : 0;
+}
+int refused_before(const fs::path& to, const Manifest& manifest, OnExist on_exist) {
+  const auto sink = make_sink(manifest, sink_settings(to, manifest, on_exist));
+  return sink->actions() == std::vector{FileAction::name_refused} ? sink->faults().front() : 0;
+}
+
 Error refusal(const fs::path& to, const Manifest& manifest, OnExist on_exist,
               std::uint64_t reserve_bytes = 0) {
   SinkSettings options = sink_settings(to, manifest, on_exist);
@@ -66,14 +84,14 @@ TEST_CASE("P2 links planted in the destination are never followed", "[engine][fi
   const std::string data = random_bytes(2 * block_bytes, 2);
 
   SECTION("a folder that is a link") {
-    CHECK(send_as("folder/new", data, to.path()).sink_failure.has_value());
-    CHECK(send_as("folder/victim", data, to.path(), OnExist::overwrite).sink_failure.has_value());
-    CHECK(send_as("up/new", data, to.path()).sink_failure.has_value());
+    for (const char* const name : {"folder/new", "folder/victim", "up/new"})
+      for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite})
+        CHECK(refused_before(to.path(), list_of(name, data.size()), policy) == ELOOP);
   }
   SECTION("the final name is a link") {
     fs::create_symlink(outside / "victim", to / "f");
     for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite})
-      CHECK(send_as("f", data, to.path(), policy).sink_failure.has_value());
+      CHECK(refused_before(to.path(), list_of("f", data.size()), policy) == ELOOP);
     CHECK(send_as("f", data, to.path(), OnExist::rename).done.size() == 1);
     CHECK(read_file(to / "f (2)") == data);
   }
@@ -113,8 +131,9 @@ TEST_CASE("P2 a race of folders against links leaves the outside untouched", "[e
   std::size_t done = 0, refused = 0;
   for (int i = 0; i < 60; ++i) {
     const Outcome outcome = send_as("d/f" + std::to_string(i), data, to.path());
-    done += outcome.done.size();
-    refused += outcome.sink_failure.has_value() ? 1 : 0;
+    const bool is_refused =
+        outcome.sink_failure.has_value() || outcome.outcomes.empty() || refused_entry(outcome) != 0;
+    ++(is_refused ? refused : done);
   }
   is_stopping = true;
   racer.join();
@@ -165,12 +184,15 @@ TEST_CASE("P5 an existing name is found before accept, by policy", "[engine][fil
 
   fs::remove(to / "f.txt");
   fs::create_directory(to / "f.txt");
-  for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite})
-    refusal(to.path(), manifest, policy);
-  fs::remove(to / "f.txt");
+  for (const OnExist policy : {OnExist::ask, OnExist::resume})
+    CHECK(refused_before(to.path(), manifest, policy) == EISDIR);
+  CHECK(refused_before(to.path(), manifest, OnExist::overwrite) == 0);  // it is empty
+  write_file(to / "f.txt" / "own", "precious");
+  CHECK(refused_before(to.path(), manifest, OnExist::overwrite) == EISDIR);
+  fs::remove_all(to / "f.txt");
   REQUIRE(::mkfifo((to / "f.txt").c_str(), 0600) == 0);
   for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite})
-    refusal(to.path(), manifest, policy);
+    CHECK(refused_before(to.path(), manifest, policy) == EEXIST);
 }
 
 TEST_CASE("P5 a name that appears during the transfer is not replaced", "[engine][file]") {
@@ -182,9 +204,24 @@ TEST_CASE("P5 a name that appears during the transfer is not replaced", "[engine
       if (block.offset == 50 * block_bytes) write_file(to / "f", "somebody else's");
     };
   });
-  REQUIRE(outcome.sink_failure.has_value());
-  CHECK(outcome.sink_failure->failure == FileFailure::exists);
+  CHECK(refused_entry(outcome) == EEXIST);
   CHECK(read_file(to / "f") == "somebody else's");
+  CHECK(names_in(to.path()) == std::vector<std::string>{"f"});
+}
+
+TEST_CASE("a name that appears with the same content is there", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(60 * block_bytes, 5));
+  const Outcome outcome = send({path}, to.path(), OnExist::ask, [&](Wire& wire) {
+    wire.on_carry = [&](BlockRef& block) {
+      if (block.offset == 50 * block_bytes) fs::copy(path, to / "f");
+    };
+  });
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  REQUIRE(outcome.outcomes.size() == 1);
+  CHECK(outcome.outcomes.front().outcome == FileOutcome::there);
+  CHECK(names_in(to.path()) == std::vector<std::string>{"f"});
 }
 
 TEST_CASE("P8 an abort before any byte leaves nothing, folders included", "[engine][file]") {

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "engine/file/own_names.hpp"
 #include "engine/file/tree_scan.hpp"
 #include "tests/engine/file/file_support.hpp"
 
@@ -209,12 +210,20 @@ TEST_CASE("P7 the hash of a manifest sees every field", "[engine][file]") {
   CHECK(names_in(to.path()).empty());
 }
 
-TEST_CASE("long names get temporary names of legal length, each its own", "[engine][file]") {
+TEST_CASE("no temporary name is longer than it has to be, and each is its own", "[engine][file]") {
   const std::string longest(255, 'n'), other = std::string(254, 'n') + "m";
   CHECK(temporary_name("f", part_suffix) == ".f.part");
-  CHECK(temporary_name(longest, part_suffix).size() <= 255);
-  CHECK(temporary_name(longest, std::string(".9").append(journal_suffix)).size() <= 255);
+  for (const std::string& name : {longest, std::string(64, 'n'), std::string{"f"}}) {
+    CHECK((temporary_stem(name, random_tag()) + std::string{journal_suffix}).size() <= 97);
+    CHECK((short_stem(name, random_tag()) + std::string{journal_suffix}).size() <= 50);
+  }
   CHECK(temporary_name(longest, part_suffix) != temporary_name(other, part_suffix));
+  CHECK(short_stem(longest, {}) != short_stem(other, {}));
+  // What earlier versions left of a long name is found as well.
+  const std::string old = "." + std::string(222, 'n'), name(222, 'n');
+  PartStems left{old, old + random_tag(), temporary_stem(name, {}), short_stem(name, {})};
+  std::ranges::sort(left);
+  CHECK(stems_of(left, name) == left);
   const TempFolder from, to;
   write_file(from / longest, random_bytes(3 * block_bytes, 1));
   CHECK(send({(from / longest).string()}, to.path()).done.size() == 1);

@@ -74,6 +74,7 @@ class PreparedSink {
     std::uint32_t first_file = 0;
     std::vector<std::vector<Claim>> claims;
     std::vector<FileAction> actions;
+    std::vector<int> faults;
     std::shared_ptr<const Pack> pack;  // never null
     std::uint32_t pack_file = 0;
   };
@@ -102,13 +103,17 @@ class PreparedSink {
                                      .is_unsaid = settings_.is_unsaid,
                                      .withdrawn = settings_.withdrawn}));
     std::vector<std::vector<Claim>> claims;
-    for (std::uint32_t entry = 0; entry < chapter->entries(); ++entry)
+    std::vector<int> name_faults;
+    for (std::uint32_t entry = 0; entry < chapter->entries(); ++entry) {
       claims.push_back(chapter->claims_of(entry));
+      name_faults.push_back(chapter->name_fault(entry));
+    }
     ONEHOP_CHECK(chapter->block_sizes().size() == manifest.files.size() + 1);
     const std::lock_guard lock{mutex_};
     answers_.push_back({.first_file = next_file_,
                         .claims = std::move(claims),
                         .actions = chapter->actions(),
+                        .faults = std::move(name_faults),
                         .pack = std::make_shared<const Pack>(chapter->pack()),
                         .pack_file = chapter->pack_file()});
     next_file_ = chapter->pack_file() + 1;
@@ -128,6 +133,7 @@ class PreparedSink {
   [[nodiscard]] const Answer& last() const { return answers_.back(); }
   [[nodiscard]] const auto& claims() const { return last().claims; }
   [[nodiscard]] const auto& actions() const { return last().actions; }
+  [[nodiscard]] const auto& faults() const { return last().faults; }
 
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
     return sink_->turn(now, to_engine, from_engine);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error
-// CALL[@BYTES][:NAME]=ERRNO]... [--fat] [--owner UID]
+// CALL[@BYTES][:NAME]=ERRNO]... [--fat] [--owner UID] [--name BYTES]
 //
 // A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a
 // byte rate on writes, times at which nothing moves, and errors at write (from a number of bytes
 // on, like a disk that fills up), read (of one file), fsync, rename, open, and at what some file
 // systems do not have: chmod, utimens, link, fallocate, fsync of a folder, rename with flags. With
 // --fat it has FAT's names, and keeps no modes; with --owner all belongs to that user, whoever made
-// it, and may be written by everybody. Locks (flock) are the kernel's own.
+// it, and may be written by everybody; with --name a name has so many bytes at most, whatever
+// statfs says. Locks (flock) are the kernel's own.
 // It stays in the foreground and unmounts itself on SIGTERM or SIGINT. A test fixture: it keeps no
 // state and protects nothing.
 #define FUSE_USE_VERSION 31
@@ -22,6 +23,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "tests/support/slow_disk/fat_names.hpp"
 #include "tests/support/slow_disk/plan.hpp"
@@ -30,9 +32,10 @@ namespace {
 
 using onehop::slow_disk::Plan;
 
-int backing = -1;     // the folder; set once in main(), as is
-bool is_fat = false;  // --fat
-unsigned owner = 0;   // --owner; 0: as it is
+int backing = -1;         // the folder; set once in main(), as is
+bool is_fat = false;      // --fat
+unsigned owner = 0;       // --owner; 0: as it is
+unsigned name_bytes = 0;  // --name; 0: as the backing has them
 Plan& plan() { return *static_cast<Plan*>(fuse_get_context()->private_data); }
 
 /// FUSE paths are absolute within the mount; ours are relative to `backing`.
@@ -40,8 +43,13 @@ std::string relative(const char* path) {
   if (path[1] == '\0') return ".";
   return is_fat ? onehop::slow_disk::fat_path(backing, path + 1) : path + 1;
 }
-/// can_make: what is new may have this name.
-bool can_make(const char* path) { return !is_fat || onehop::slow_disk::is_fat_name(path); }
+/// name_fault: 0, or the errno for which nothing new may have this name.
+int name_fault(const char* path) {
+  const std::string_view leaf =
+      std::string_view{path}.substr(std::string_view{path}.rfind('/') + 1);
+  if (name_bytes != 0 && leaf.size() > name_bytes) return ENAMETOOLONG;
+  return is_fat && !onehop::slow_disk::is_fat_name(path) ? EINVAL : 0;
+}
 int handle(const fuse_file_info* info) { return static_cast<int>(info->fh); }
 int outcome(int rc) { return rc == 0 ? 0 : -errno; }
 
@@ -82,7 +90,7 @@ int give_to_caller(const char* path) {
 }
 
 int on_mkdir(const char* path, mode_t mode) {
-  if (!can_make(path)) return -EINVAL;
+  if (const int fault = name_fault(path); fault != 0) return -fault;
   const int made = outcome(::mkdirat(backing, relative(path).c_str(), mode));
   return made == 0 ? give_to_caller(path) : made;
 }
@@ -91,6 +99,7 @@ int on_rmdir(const char* path) {
   return outcome(::unlinkat(backing, relative(path).c_str(), AT_REMOVEDIR));
 }
 int on_symlink(const char* target, const char* path) {
+  if (const int fault = name_fault(path); fault != 0) return -fault;
   return outcome(::symlinkat(target, backing, relative(path).c_str()));
 }
 int on_link(const char* from, const char* to) {
@@ -100,7 +109,7 @@ int on_link(const char* from, const char* to) {
 }
 
 int on_rename(const char* from, const char* to, unsigned flags) {
-  if (!can_make(to)) return -EINVAL;
+  if (const int fault = name_fault(to); fault != 0) return -fault;
   if (const int error = plan().fault("rename"); error != 0) return -error;
   if (const int error = flags != 0 ? plan().fault("noreplace") : 0; error != 0) return -error;
   return outcome(
@@ -143,7 +152,7 @@ int on_open(const char* path, fuse_file_info* info) {
   return open_file(path, info->flags, 0, info);
 }
 int on_create(const char* path, mode_t mode, fuse_file_info* info) {
-  if (!can_make(path)) return -EINVAL;
+  if (const int fault = name_fault(path); fault != 0) return -fault;
   const int made = open_file(path, info->flags | O_CREAT, mode, info);
   return made == 0 ? give_to_caller(path) : made;
 }
@@ -236,7 +245,8 @@ int main(int argc, char** argv) {
         stderr,
         "onehop-slow-disk: %s\n"
         "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]..."
-        " [--error write@BYTES=ENOSPC]... [--error read:NAME=EIO] [--fat] [--owner UID]\n"
+        " [--error write@BYTES=ENOSPC]... [--error read:NAME=EIO] [--fat] [--owner UID] [--name "
+        "BYTES]\n"
         "       CALL of --error: write read fsync rename open chmod utimens link noreplace "
         "fsyncdir fallocate\n"
         "       ERRNO: ENOSPC EIO EDQUOT EROFS EACCES EINTR EPERM EINVAL EOPNOTSUPP\n",
@@ -250,6 +260,7 @@ int main(int argc, char** argv) {
   }
   is_fat = settings->is_fat;
   owner = settings->owner;
+  name_bytes = settings->name_bytes;
   ::umask(0);  // modes come from the caller, who has applied his own
   Plan the_plan{*settings};
   const fuse_operations all = operations();

@@ -95,9 +95,10 @@ std::optional<Settings> parse_settings(int argc, char** argv, std::string& wrong
     }
     const std::string value = i + 1 < argc ? argv[++i] : "";
     bool is_good = false;
-    if (option == "--owner") {
-      settings.owner = static_cast<unsigned>(std::atoi(value.c_str()));
-      is_good = settings.owner != 0;
+    if (option == "--owner" || option == "--name") {
+      unsigned& number = option == "--owner" ? settings.owner : settings.name_bytes;
+      number = static_cast<unsigned>(std::atoi(value.c_str()));
+      is_good = number != 0;
     }
     if (option == "--rate") is_good = parse_number(value, rate_units, settings.rate_bytes_per_s);
     if (option == "--stall") is_good = parse_stall(value, settings.stalls.emplace_back());

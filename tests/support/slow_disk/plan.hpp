@@ -34,8 +34,9 @@ struct Settings {
   double rate_bytes_per_s = 0;  ///< 0: as fast as it goes
   std::vector<Stall> stalls;
   std::vector<Fault> faults;
-  bool is_fat = false;  ///< names as FAT has them, and no modes
-  unsigned owner = 0;   ///< of all that is there, with mode 0777; 0: as it is
+  bool is_fat = false;      ///< names as FAT has them, and no modes
+  unsigned owner = 0;       ///< of all that is there, with mode 0777; 0: as it is
+  unsigned name_bytes = 0;  ///< of a name at most; 0: as it is
 };
 
 /// parse_settings reads the command line; a text for the user when it is wrong.
