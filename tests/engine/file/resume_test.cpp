@@ -204,6 +204,8 @@ TEST_CASE("C2 a part that has its final mode goes on", "[engine][file]") {
   if (::getuid() != 0) return;  // the folder has to be another's
   const TempFolder from, to;
   REQUIRE(::chmod(from.path().c_str(), 0755) == 0);
+  fs::create_directory(to / "d");
+  REQUIRE(::chmod((to / "d").c_str(), 0777) == 0);
   REQUIRE(::chmod(to.path().c_str(), 0777) == 0);
   const std::string path = (from / "f").string(), data = random_bytes(blocks * block_bytes, 8);
   write_file(path, data);
@@ -211,25 +213,26 @@ TEST_CASE("C2 a part that has its final mode goes on", "[engine][file]") {
   const auto again = [&](const std::function<void(Wire&)>& prepare) {
     SourceFiles files = open_files({path});
     files.manifest.files[0].mode = mode;
+    files.manifest.files[0].name = "d/f";
     const AsNobody as_nobody;
     return send_files(std::move(files), to.path(), OnExist::ask, prepare);
   };
   const Outcome failed = again([&](Wire& wire) {
     wire.on_carry = [&](BlockRef& block) {
-      if (block.offset == (blocks - 1) * block_bytes) set_mode_as_owner(to.path(), 0755);
+      if (block.offset == (blocks - 1) * block_bytes) set_mode_as_owner(to / "d", 0755);
     };
   });
   REQUIRE(failed.outcomes.size() == 1);
   CHECK(failed.outcomes.front().status == EACCES);
-  REQUIRE(mode_of(to / ".f.part") == mode);
-  set_mode_as_owner(to.path(), 0777);
+  REQUIRE(mode_of(to / "d/.f.part") == mode);
+  set_mode_as_owner(to / "d", 0777);
   const Outcome outcome = again({});
   CHECK_FALSE(outcome.sink_failure.has_value());
   CHECK(outcome.blocks_skipped == blocks);
-  CHECK(names_in(to.path()) == std::vector<std::string>{"f"});
-  CHECK(mode_of(to / "f") == mode);
-  fs::permissions(to / "f", fs::perms::owner_all);
-  CHECK(read_file(to / "f") == data);
+  CHECK(names_in(to.path()) == std::vector<std::string>{"d", "d/f"});
+  CHECK(mode_of(to / "d/f") == mode);
+  fs::permissions(to / "d/f", fs::perms::owner_all);
+  CHECK(read_file(to / "d/f") == data);
 }
 
 TEST_CASE("P2 P8 a part of another user stays, whatever the journal beside it says",
