@@ -77,14 +77,6 @@ class AsNobody {
   const uid_t before_ = ::geteuid();
 };
 
-/// set_mode_as_owner is chmod of what is root's, also while AsNobody.
-inline void set_mode_as_owner(const fs::path& path, mode_t mode) {
-  const uid_t now = ::geteuid();
-  REQUIRE(::seteuid(::getuid()) == 0);
-  REQUIRE(::chmod(path.c_str(), mode) == 0);
-  REQUIRE(::seteuid(now) == 0);
-}
-
 inline mode_t mode_of(const fs::path& path) {
   struct stat status {};
   REQUIRE(::lstat(path.c_str(), &status) == 0);
