@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "engine/base/cpu.hpp"
+#include "engine/base/rights.hpp"
 #include "engine/base/time.hpp"
 #include "engine/wire/frame.hpp"
 
@@ -47,8 +48,8 @@ Result<void> DataPath::open_port(const std::string& interface, const IpAddress& 
   if (has_fragments) {
     ONEHOP_TRYV(check_fragments(settings_));
   }
-  const bool has_lost_rights =
-      port_ && !account_.is_sending() && opened_by_ != ::geteuid() && settings_.io == "afxdp";
+  const bool has_lost_rights = port_ && kept_rights() == nullptr && !account_.is_sending() &&
+                               opened_by_ != ::geteuid() && settings_.io == "afxdp";
   if (has_lost_rights && port_address_ == local)
     return Error{ExitCode::privilege_missing, "use --io afxdp on " + interface,
                  "it was made anew after root's privileges were given up",

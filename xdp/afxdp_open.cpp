@@ -7,6 +7,7 @@
 #include "engine/base/check.hpp"
 #include "xdp/afxdp_layout.hpp"
 #include "xdp/afxdp_port.hpp"
+#include "xdp/local_rights.hpp"
 
 namespace onehop {
 
@@ -87,15 +88,16 @@ Result<void> AfXdpPort::bring_up_mode(const InterfaceFacts& facts, XdpMode mode)
   // 1. The program comes first: some drivers send in zero-copy mode only while one is attached.
   //    The native program of an attempt at zero-copy is kept, because attaching may bounce the
   //    link.
-  xdp::Steer steer;
+  SteerFds steer;
   if (device_ && mode == XdpMode::copy) steer = std::move(device_->steer);
   device_.reset();
-  if (!steer.is_attached()) {
-    const xdp::SteerOptions options{
-        .frames = xdp::steer_frames(reservation_.address()),
-        .is_generic = mode == XdpMode::skb,
-        .has_fragments = xdp::frame_chunks(facts.mtu_bytes, chunk_bytes) > 1};
-    ONEHOP_TRY(attached, xdp::Steer::attach(facts, options));
+  if (!steer.link.is_open()) {
+    ONEHOP_TRY(attached,
+               xdp::rights().attach_program(
+                   {.ifindex = facts.ifindex,
+                    .udp_socket = reservation_.fd(),
+                    .is_generic = mode == XdpMode::skb,
+                    .has_fragments = xdp::frame_chunks(facts.mtu_bytes, chunk_bytes) > 1}));
     steer = std::move(attached);
   }
   // The last queue is the spare one: drivers put what goes to one queue on the first.
@@ -141,7 +143,9 @@ Result<void> AfXdpPort::prepare_sending(const std::string& interface) {
       config_.sndbuf_bytes > 0
           ? config_.sndbuf_bytes
           : static_cast<int>(config_.tx_frames) * xdp::copy_truesize_bytes(sender().chunk_bytes());
-  xdp::set_tx_limits(sender().tx_fd(), config_.tx_frames, sndbuf_bytes, config_.priority);
+  xdp::set_tx_limits(sender().tx_fd(), {.budget_frames = config_.tx_frames,
+                                        .sndbuf_bytes = sndbuf_bytes,
+                                        .priority = config_.priority});
   // An empty send says whether the driver can be woken at all; some accept the bind and fail here.
   const int error = kick_tx();
   if (error == 0 || error == EAGAIN || error == ENETDOWN) return success();
@@ -159,7 +163,7 @@ Result<void> AfXdpPort::finish_set_up(const InterfaceFacts& facts) {
   for (std::uint32_t queue = 0; queue < device.queues.size(); ++queue) {
     const int fd = device.queues[queue].xsk.rx_fd();
     device.poll_fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
-    ONEHOP_TRYV(device.steer.set_socket(device.queue_first + queue, fd));
+    ONEHOP_TRYV(xdp::rights().set_socket(device.steer.map.get(), device.queue_first + queue, fd));
   }
 
   // 2. A link that the driver took down for this comes back by itself.

@@ -108,7 +108,7 @@ class AfXdpPort {
   struct Device {
     explicit Device(std::uint32_t rx_queues) : queues(rx_queues) {}
     QueueScope scope = QueueScope::none;
-    xdp::Steer steer;
+    SteerFds steer;
     std::vector<RxQueue> queues;
     std::uint32_t queue_first = 0;  // number of the first of `queues`
     xdp::TxChunks tx;

@@ -153,7 +153,7 @@ std::string attached_program(int ifindex) {
          (found.is_native ? ", native)" : ", generic)");
 }
 
-Result<Steer> Steer::attach(const InterfaceFacts& interface, const SteerOptions& options) {
+Result<SteerFds> attach_steer(const InterfaceFacts& interface, const SteerOptions& options) {
   // 1. Open the embedded object. A device whose MTU does not fit one chunk takes only a program
   // that
   //    says it knows fragments.
@@ -175,17 +175,17 @@ Result<Steer> Steer::attach(const InterfaceFacts& interface, const SteerOptions&
   if (rc == 0) rc = bpf_map__set_max_entries(map, interface.rx_queues);
   if (rc == 0) rc = bpf_object__load(object.get());
   if (rc != 0) return load_error(-rc);
-  Steer self;
-  self.map_ = Fd{::fcntl(bpf_map__fd(map), F_DUPFD_CLOEXEC, 0)};
-  if (!self.map_.is_open()) return load_error(errno);
+  SteerFds self;
+  self.map = Fd{::fcntl(bpf_map__fd(map), F_DUPFD_CLOEXEC, 0)};
+  if (!self.map.is_open()) return load_error(errno);
 
   // 3. Attach by a link. A predecessor of ours may still be on its way out; a foreign program is
   //    not waited for.
   for (Nanos waited{0};; waited += attach_retry_interval) {
     const int fd = create_link(bpf_program__fd(program), interface.ifindex, !options.is_generic);
     if (fd >= 0) {
-      self.link_ = Fd{fd};
-      return self;
+      self.link = Fd{fd};
+      return Result<SteerFds>{std::move(self)};
     }
     bool is_leaving = false;
     if (fd == -EBUSY || fd == -EEXIST) {
@@ -195,14 +195,6 @@ Result<Steer> Steer::attach(const InterfaceFacts& interface, const SteerOptions&
     if (!is_leaving || waited >= attach_patience) return attach_error(interface, options, -fd);
     std::this_thread::sleep_for(attach_retry_interval);
   }
-}
-
-Result<void> Steer::set_socket(std::uint32_t queue, int xsk_fd) {
-  const int rc = bpf_map_update_elem(map_.get(), &queue, &xsk_fd, BPF_ANY);
-  if (rc == 0) return success();
-  return errno_error(ExitCode::io_unavailable,
-                     "direct receive queue " + std::to_string(queue) + " to its socket",
-                     "take --io udp", -rc);
 }
 
 Result<Fd> steer_file(const onehop_steer_config& frames) {

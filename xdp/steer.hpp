@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Steer owns the steering program (steer.bpf.c), its XSKMAP and the bpf_link that holds it on the
-// interface. The kernel detaches a link when its last descriptor closes, so nothing stays behind,
-// whatever kills the process. libxdp's default program and dispatcher do stay behind; we load
-// neither. Steer never replaces a program that somebody else attached.
+// The steering program (steer.bpf.c), its XSKMAP and the bpf_link that holds it on the interface.
+// The kernel detaches a link when its last descriptor closes, so nothing stays behind, whatever
+// kills the process. libxdp's default program and dispatcher do stay behind; we load neither. A
+// program that somebody else attached is never replaced.
 //
 // DPDK's net_af_xdp is a loader of its own: it takes the path of an object file (xdp_prog=),
 // attaches the program by netlink and puts its sockets into the map "xsks_map". Without our file it
@@ -16,9 +16,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/base/fd.hpp"
 #include "engine/base/interface.hpp"
-#include "engine/base/result.hpp"
+#include "engine/base/rights.hpp"
 #include "xdp/steer_config.h"
 
 namespace onehop::xdp {
@@ -29,22 +28,11 @@ struct SteerOptions {
   bool has_fragments = false;    ///< the MTU does not fit one chunk
 };
 
-class Steer {
- public:
-  /// attach loads and attaches. It retries for up to two seconds while another onehop's program is
-  /// still going away; any other program on the interface is an error that names it. Errors: 9, 10.
-  /// Syscalls: bpf, socket, sendto, recvmsg, fcntl, nanosleep.
-  [[nodiscard]] static Result<Steer> attach(const InterfaceFacts& interface,
+/// attach_steer loads and attaches. It retries for up to two seconds while another onehop's program
+/// is still going away; any other program on the interface is an error that names it. Errors:
+/// 9, 10. Syscalls: bpf, socket, sendto, recvmsg, fcntl, nanosleep.
+[[nodiscard]] Result<SteerFds> attach_steer(const InterfaceFacts& interface,
                                             const SteerOptions& options);
-
-  [[nodiscard]] bool is_attached() const noexcept { return link_.is_open(); }
-
-  /// set_socket directs receive queue `queue` to an AF_XDP socket. Syscalls: bpf.
-  [[nodiscard]] Result<void> set_socket(std::uint32_t queue, int xsk_fd);
-
- private:
-  Fd map_, link_;
-};
 
 /// steer_frames describes UDP frames to `local`.
 [[nodiscard]] onehop_steer_config steer_frames(const Endpoint& local);

@@ -11,22 +11,16 @@
 //
 // The ring functions are inline and work on any memory: tests and the simulator play the kernel.
 //
+// Sockets and rings are opened by system calls of our own (xsk_queue.cpp), since libxdp's functions
+// make their sockets themselves, for which this process may lack the right.
+//
 // What is guarded:
-//   1. xsk_umem__create() leaves cached_prod of the fill ring and both cached indices of the
-//      completion ring as they were. read_indices() sets them.
-//   2. xsk_ring_cons__peek() asks for the kernel's index only when no entry is left that it knows
+//   1. xsk_ring_cons__peek() asks for the kernel's index only when no entry is left that it knows
 //      of, so batches end early; and no function tells how full a ring is. See peek(), waiting().
-//   3. It keeps the addresses of the ring structs and unmaps through them. XskQueue cannot move.
-//   4. Sockets are open across exec(). close_on_exec() ends that.
-//   5. A create call does not wait for the queue of a run that has just ended: EBUSY.
-//      wait_while_busy() does.
-//   6. When the socket() call of xsk_socket__create_shared() fails, the reference to the UMEM stays
-//      counted, and xsk_umem__delete() refuses for ever. delete_umem() closes the socket itself.
-//   7. Its own XDP program stays attached after SIGKILL. We always inhibit it: see steer.hpp.
+//   2. A bind does not wait for the queue of a run that has just ended: EBUSY. wait_while_busy()
+//      does.
 #pragma once
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <xdp/xsk.h>
 
 #include <cerrno>
@@ -79,8 +73,6 @@ inline void read_indices(xsk_ring_cons& ring) noexcept {
   return xsk_ring_cons__peek(&ring, entries_max, &first);
 }
 
-inline void close_on_exec(int fd) noexcept { (void)::fcntl(fd, F_SETFD, FD_CLOEXEC); }
-
 /// wait_while_busy repeats `create` while it returns -EBUSY, for two seconds at most.
 ///
 /// The kernel frees the queue of a closed socket later: on veth within 20 ms; with a deep queue
@@ -96,11 +88,6 @@ template <class Create>
     rc = create();
   }
   return rc;
-}
-
-/// delete_umem closes the UMEM's socket in any case. Its sockets have been deleted before.
-inline void delete_umem(xsk_umem* umem) noexcept {
-  if (xsk_umem__delete(umem) == -EBUSY) ::close(xsk_umem__fd(umem));
 }
 
 }  // namespace onehop::xdp

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "xdp/xsk_queue.hpp"
 
+#include <net/if.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <charconv>
@@ -8,6 +10,7 @@
 
 #include "engine/base/driver_quirks.hpp"
 #include "xdp/afxdp_layout.hpp"
+#include "xdp/local_rights.hpp"
 #include "xdp/rx_chunks.hpp"
 
 namespace onehop::xdp {
@@ -17,12 +20,6 @@ namespace {
 constexpr std::uint32_t unused_completion_frames = 16;  // no UMEM comes without a completion ring
 
 Error register_error(std::size_t bytes, int errno_value) {
-  if (errno_value == EPERM)
-    return errno_error(ExitCode::privilege_missing, "open an AF_XDP socket",
-                       "CAP_NET_RAW is missing: run as root, grant it, or take --io udp", EPERM);
-  if (errno_value == EAFNOSUPPORT)
-    return errno_error(ExitCode::io_unavailable, "open an AF_XDP socket",
-                       "The kernel lacks it: take --io udp", errno_value);
   const bool is_limit = errno_value == ENOBUFS;
   return errno_error(
       is_limit ? ExitCode::privilege_missing : ExitCode::io_unavailable,
@@ -58,13 +55,57 @@ bool is_zero_copy(int fd) {
          (options.flags & XDP_OPTIONS_ZEROCOPY) != 0;
 }
 
+template <class Value>
+bool set_option(int fd, int option, const Value& value) {
+  return ::setsockopt(fd, SOL_XDP, option, &value, sizeof value) == 0;
+}
+
+struct RingRequest {
+  int fd = -1, option = 0;
+  std::uint64_t page_offset = 0;
+  xdp_ring_offset xdp_mmap_offsets::*at = nullptr;
+  std::uint32_t entries = 0;
+  std::size_t entry_bytes = 0;
+};
+
+/// open_ring has the kernel make a ring, maps it, and takes over where it stands. False: see errno.
+template <class Ring>
+bool open_ring(const RingRequest& asked, RingMemory& memory, Ring& ring) {
+  xdp_mmap_offsets offsets{};
+  socklen_t length = sizeof offsets;
+  if (!set_option(asked.fd, asked.option, asked.entries) ||
+      ::getsockopt(asked.fd, SOL_XDP, XDP_MMAP_OFFSETS, &offsets, &length) != 0)
+    return false;
+  const xdp_ring_offset& at = offsets.*asked.at;
+  const std::size_t bytes = at.desc + asked.entries * asked.entry_bytes;
+  void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                               asked.fd, static_cast<off_t>(asked.page_offset));
+  if (address == MAP_FAILED) return false;
+  memory = {static_cast<std::byte*>(address), UnmapRing{bytes}};
+  const auto word = [&](std::uint64_t offset) {
+    return reinterpret_cast<std::uint32_t*>(memory.get() + offset);
+  };
+  ring.mask = asked.entries - 1;
+  ring.size = asked.entries;
+  ring.producer = word(at.producer);
+  ring.consumer = word(at.consumer);
+  ring.flags = word(at.flags);
+  ring.ring = memory.get() + at.desc;
+  read_indices(ring);
+  return true;
+}
+
+/// bind_to returns an errno, or 0.
+int bind_to(int fd, const sockaddr_xdp& address) {
+  return -wait_while_busy([&] {
+    return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0
+                                                                                        : -errno;
+  });
+}
+
 }  // namespace
 
-XskQueue::~XskQueue() {
-  xsk_socket__delete(sender_);
-  xsk_socket__delete(receiver_);
-  if (umem_ != nullptr) delete_umem(umem_);
-}
+void UnmapRing::operator()(std::byte* address) const noexcept { ::munmap(address, bytes); }
 
 Result<void> XskQueue::open(const XskOptions& options) {
   ONEHOP_TRYV(register_memory(options));
@@ -82,47 +123,54 @@ Result<void> XskQueue::register_memory(const XskOptions& options) {
   const std::size_t chunks = options.rx_frames + options.tx_frames;
   ONEHOP_TRY(memory, Mapping::frame_memory(chunks * chunk_bytes_));
   memory_ = std::move(memory);
-  const xsk_umem_config config{
-      .fill_size = fill_entries(options.rx_frames),
-      .comp_size = options.tx_frames > 0 ? options.tx_frames : unused_completion_frames,
-      .frame_size = chunk_bytes_,
-      .frame_headroom = 0,
-      .flags = 0};
-  const int rc =
-      xsk_umem__create(&umem_, memory_.data(), memory_.size(), &fill, &completion, &config);
-  if (rc != 0) return register_error(memory_.size(), -rc);
-  rx_fd_ = xsk_umem__fd(umem_);  // the receiving socket is the UMEM's own
-  close_on_exec(rx_fd_);
-  read_indices(fill);
-  read_indices(completion);
+  ONEHOP_TRY(socket, rights().open_xdp_socket());
+  receiver_ = std::move(socket);  // the UMEM's own
+  xdp_umem_reg registration{};
+  registration.addr = reinterpret_cast<std::uintptr_t>(memory_.data());
+  registration.len = memory_.size();
+  registration.chunk_size = chunk_bytes_;
+  if (!set_option(rx_fd(), XDP_UMEM_REG, registration) ||
+      !open_ring({rx_fd(), XDP_UMEM_FILL_RING, XDP_UMEM_PGOFF_FILL_RING, &xdp_mmap_offsets::fr,
+                  fill_entries(options.rx_frames), sizeof(std::uint64_t)},
+                 rings_[0], fill) ||
+      !open_ring(
+          {rx_fd(), XDP_UMEM_COMPLETION_RING, XDP_UMEM_PGOFF_COMPLETION_RING, &xdp_mmap_offsets::cr,
+           options.tx_frames > 0 ? options.tx_frames : unused_completion_frames,
+           sizeof(std::uint64_t)},
+          rings_[1], completion))
+    return register_error(memory_.size(), errno);
   return success();
 }
 
 Result<void> XskQueue::bind_sockets(const XskOptions& options) {
+  if (!open_ring({rx_fd(), XDP_RX_RING, XDP_PGOFF_RX_RING, &xdp_mmap_offsets::rx, options.rx_frames,
+                  sizeof(xdp_desc)},
+                 rings_[2], rx))
+    return bind_error(options, errno);
   // Copy or zero-copy is always asked for by name: the kernel's own choice would be silent.
-  const auto bind_flags =
+  sockaddr_xdp address{};
+  address.sxdp_family = AF_XDP;
+  address.sxdp_flags =
       static_cast<std::uint16_t>((options.is_zero_copy ? XDP_ZEROCOPY : XDP_COPY) |
                                  XDP_USE_NEED_WAKEUP | (options.has_fragments ? XDP_USE_SG : 0));
-  xsk_socket_config config{};
-  config.rx_size = options.rx_frames;
-  config.tx_size = options.tx_frames;
-  config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
-  config.bind_flags = bind_flags;
-  const char* const interface = options.interface.c_str();
-  int rc = wait_while_busy([&] {
-    return xsk_socket__create(&receiver_, interface, options.queue, umem_, &rx, nullptr, &config);
-  });
-  if (rc != 0) return bind_error(options, -rc);
-  if (is_zero_copy(rx_fd_) != options.is_zero_copy)
+  address.sxdp_ifindex = ::if_nametoindex(options.interface.c_str());
+  address.sxdp_queue_id = options.queue;
+  if (const int error = bind_to(rx_fd(), address); error != 0) return bind_error(options, error);
+  if (is_zero_copy(rx_fd()) != options.is_zero_copy)
     return Error{ExitCode::io_unavailable, "bind AF_XDP socket to " + options.interface,
                  "the kernel gave another mode than asked", "take another --xdp-mode", EOPNOTSUPP};
   if (options.tx_frames == 0) return success();
-  // libxdp passes no bind flags for a shared UMEM: mode and wake-up flag are the receiver's.
-  rc = xsk_socket__create_shared(&sender_, interface, options.queue, umem_, nullptr, &tx, &fill,
-                                 &completion, &config);
-  if (rc != 0) return bind_error(options, -rc);
-  tx_fd_ = xsk_socket__fd(sender_);
-  close_on_exec(tx_fd_);
+
+  ONEHOP_TRY(socket, rights().open_xdp_socket());
+  sender_ = std::move(socket);
+  if (!open_ring({tx_fd(), XDP_TX_RING, XDP_PGOFF_TX_RING, &xdp_mmap_offsets::tx, options.tx_frames,
+                  sizeof(xdp_desc)},
+                 rings_[3], tx))
+    return bind_error(options, errno);
+  // The kernel takes no other flag beside this one: mode and wake-up flag are the receiver's.
+  address.sxdp_flags = XDP_SHARED_UMEM;
+  address.sxdp_shared_umem_fd = static_cast<std::uint32_t>(rx_fd());
+  if (const int error = bind_to(tx_fd(), address); error != 0) return bind_error(options, error);
   return success();
 }
 
@@ -132,12 +180,13 @@ Bytes XskQueue::memory() const noexcept {
   return {static_cast<std::int64_t>(memory_.size() + ring_bytes)};
 }
 
-void set_tx_limits(int xsk_fd, std::uint32_t budget_frames, int sndbuf_bytes, int priority) {
-  (void)::setsockopt(xsk_fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget_frames, sizeof budget_frames);
-  if (::setsockopt(xsk_fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf_bytes, sizeof sndbuf_bytes) != 0)
-    (void)::setsockopt(xsk_fd, SOL_SOCKET, SO_SNDBUF, &sndbuf_bytes, sizeof sndbuf_bytes);
-  if (priority != 0)
-    (void)::setsockopt(xsk_fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
+void set_tx_limits(int xsk_fd, const TxLimits& limits) {
+  (void)set_option(xsk_fd, XDP_MAX_TX_SKB_BUDGET, limits.budget_frames);
+  const int bytes = limits.sndbuf_bytes;
+  if (!rights().force_buffer(xsk_fd, SO_SNDBUFFORCE, bytes))
+    (void)::setsockopt(xsk_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  if (limits.priority != 0)
+    (void)::setsockopt(xsk_fd, SOL_SOCKET, SO_PRIORITY, &limits.priority, sizeof limits.priority);
 }
 
 void widen_sockets(std::uint32_t tx_frames, std::uint32_t frame_bytes, int priority) {
@@ -148,8 +197,10 @@ void widen_sockets(std::uint32_t tx_frames, std::uint32_t frame_bytes, int prior
     (void)std::from_chars(name.data(), name.data() + name.size(), fd);
     socklen_t length = sizeof domain;
     if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_XDP)
-      set_tx_limits(fd, tx_frames, static_cast<int>(tx_frames) * copy_truesize_bytes(frame_bytes),
-                    priority);
+      set_tx_limits(fd,
+                    {.budget_frames = tx_frames,
+                     .sndbuf_bytes = static_cast<int>(tx_frames) * copy_truesize_bytes(frame_bytes),
+                     .priority = priority});
   }
 }
 

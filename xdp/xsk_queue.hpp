@@ -15,10 +15,13 @@
 // statistics, options and the send buffer: these are system calls on the two descriptors.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "engine/base/fd.hpp"
 #include "engine/base/mapping.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/units.hpp"
@@ -37,12 +40,18 @@ struct XskOptions {
   bool has_fragments = false;  ///< frames may take several chunks
 };
 
+/// RingMemory: what the kernel shares of one ring.
+struct UnmapRing {
+  std::size_t bytes = 0;
+  void operator()(std::byte* address) const noexcept;
+};
+using RingMemory = std::unique_ptr<std::byte, UnmapRing>;
+
 class XskQueue {
  public:
   XskQueue() = default;
-  XskQueue(const XskQueue&) = delete;  // libxdp knows where the rings are
+  XskQueue(const XskQueue&) = delete;
   XskQueue& operator=(const XskQueue&) = delete;
-  ~XskQueue();
 
   /// open maps the memory, makes the rings, fills the fill ring and binds. Once. It may block for
   /// two seconds while a predecessor's queue is torn down. The kernel charges the memory to
@@ -54,8 +63,8 @@ class XskQueue {
     return {memory_.data(), memory_.size()};
   }
   [[nodiscard]] std::uint32_t chunk_bytes() const noexcept { return chunk_bytes_; }
-  [[nodiscard]] int rx_fd() const noexcept { return rx_fd_; }
-  [[nodiscard]] int tx_fd() const noexcept { return tx_fd_; }
+  [[nodiscard]] int rx_fd() const noexcept { return receiver_.get(); }
+  [[nodiscard]] int tx_fd() const noexcept { return sender_.get(); }
   /// memory is what chunks and rings take.
   [[nodiscard]] Bytes memory() const noexcept;
 
@@ -66,17 +75,22 @@ class XskQueue {
   [[nodiscard]] Result<void> register_memory(const XskOptions& options);
   [[nodiscard]] Result<void> bind_sockets(const XskOptions& options);
 
-  Mapping memory_;
   std::uint32_t chunk_bytes_ = 0;
-  xsk_umem* umem_ = nullptr;
-  xsk_socket *receiver_ = nullptr, *sender_ = nullptr;
-  int rx_fd_ = -1, tx_fd_ = -1;
+  Mapping memory_;
+  std::array<RingMemory, 4> rings_;
+  Fd receiver_, sender_;  // close first: the kernel lets go of the memory then
 };
 
-/// set_tx_limits: descriptors per sendto(), a socket's send buffer, and its priority (0: as it is).
-/// A kernel without the budget option moves 32 descriptors per call, and it may grant a smaller
-/// buffer: flush() copes with both. Syscalls: setsockopt.
-void set_tx_limits(int xsk_fd, std::uint32_t budget_frames, int sndbuf_bytes, int priority);
+/// TxLimits: descriptors per sendto(), a socket's send buffer, and its priority (0: as it is).
+struct TxLimits {
+  std::uint32_t budget_frames = 0;
+  int sndbuf_bytes = 0;
+  int priority = 0;
+};
+
+/// set_tx_limits: a kernel without the budget option moves 32 descriptors per call, and it may
+/// grant a smaller buffer: flush() copes with both. Syscalls: setsockopt.
+void set_tx_limits(int xsk_fd, const TxLimits& limits);
 
 /// widen_sockets sets the limits of every AF_XDP socket of this process, for `tx_frames` of
 /// `frame_bytes`. DPDK's net_af_xdp keeps its descriptors to itself and leaves the send buffer at

@@ -25,6 +25,7 @@ class UdpReservation {
   [[nodiscard]] UdpReservation share() const noexcept;
   /// share_port lets a socket that does the same be bound to the address. Syscalls: setsockopt.
   void share_port() const noexcept;
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] bool is_open() const noexcept { return fd_.is_open(); }
 
   /// address is the bound address with its port.

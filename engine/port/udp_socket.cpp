@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "engine/base/rights.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop {
@@ -29,6 +30,8 @@ Result<void> set_int(int fd, int level, int name, int value, const char* what) {
 
 // The forced form needs CAP_NET_ADMIN; without it the kernel goes up to rmem_max or wmem_max.
 Result<void> set_buffer(int fd, int forced_name, int name, int value_bytes, const char* what) {
+  Rights* const rights = kept_rights();
+  if (rights != nullptr && rights->force_buffer(fd, forced_name, value_bytes)) return success();
   if (::setsockopt(fd, SOL_SOCKET, forced_name, &value_bytes, sizeof value_bytes) == 0)
     return success();
   return set_int(fd, SOL_SOCKET, name, value_bytes, what);

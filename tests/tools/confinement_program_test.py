@@ -153,7 +153,7 @@ def test_D5_who_stays_root_becomes_the_folders_owner(onehop) -> None:
     with Shielded(onehop) as here:
         here.give(NOBODY)
         report = here.work / "recv"
-        here.transfer(["--io", "udp"], receiver=here.inside(report))
+        here.transfer(receiver=here.inside(report))
         check_denied(report, "recv", NOBODY)
         info = (here.target / "file.bin").stat()
         check((info.st_uid, info.st_gid) == (NOBODY, NOBODY), "the file is the owner's")
@@ -167,7 +167,7 @@ def test_D5_user_names_who_it_becomes(onehop) -> None:
         ends = [here.inside(report) for report in reports]
         here.file(1).chmod(0o644)
         for name in ("nobody", str(NOBODY)):
-            options = ["--user", name, "--io", "udp"]
+            options = ["--user", name]
             here.transfer(options, options, *ends)
             check_denied(reports[0], "recv --user", NOBODY)
             check_denied(reports[1], "send --user", NOBODY)
@@ -183,7 +183,7 @@ def test_D5_started_by_sudo_it_becomes_who_called(onehop) -> None:
         reports = here.work / "recv", here.work / "send"
         sudo = {"SUDO_UID": NOBODY, "SUDO_GID": NOBODY}
         ends = [here.inside(report, **sudo) for report in reports]
-        here.transfer(["--io", "udp"], ["--io", "udp"], *ends)
+        here.transfer([], [], *ends)
         check_denied(reports[0], "sudo recv", NOBODY)
         check_denied(reports[1], "sudo send", NOBODY)
 

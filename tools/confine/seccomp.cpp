@@ -95,7 +95,6 @@ Program verdict_on(Let let, const SeccompNeeds& needs, int process) {
   switch (let) {
     case Let::always: code.give(allow); break;
     case Let::by_io_uring: code.give(needs.has_io_uring ? allow : refuse); break;
-    case Let::by_port: code.give(needs.has_afxdp ? allow : refuse); break;
     case Let::own_thread:
       code.load_argument(0);
       code.give_if_any_bit(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
@@ -112,7 +111,6 @@ Program verdict_on(Let let, const SeccompNeeds& needs, int process) {
       code.load_argument(0);
       code.give_if_equal(AF_UNIX, allow);
       code.give_if_equal(AF_NETLINK, allow);
-      code.give_if_equal(AF_XDP, needs.has_afxdp ? allow : refuse);
       code.refuse_unless_either(AF_INET, AF_INET6);
       code.load_argument(1);
       code.mask(0xf);  // the kernel's SOCK_TYPE_MASK: flags stand above it

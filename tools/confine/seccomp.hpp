@@ -24,13 +24,12 @@ enum class Let : std::uint8_t {
   always,
   own_thread,       ///< clone: a thread of this process, never another process
   own_process,      ///< the first argument is this process, or 0 for it
-  transfer_socket,  ///< socket: TCP, UDP, Unix, netlink, and AF_XDP where a port needs it
+  transfer_socket,  ///< socket: TCP, UDP, Unix, netlink
   no_typing,        ///< ioctl: all but what types on a terminal for its user (TIOCSTI, TIOCLINUX)
   own_settings,     ///< prctl: what changes no privilege
   no_setuid,        ///< fchmod: no program that runs as its owner is made
   by_plain_user,    ///< chmod by name: system files are root's, and Landlock has no rule for it
   by_io_uring,      ///< where files are read and written by io_uring
-  by_port,          ///< where the port loads a program
 };
 
 struct SystemCall {
@@ -42,7 +41,6 @@ struct SystemCall {
 /// SeccompNeeds: what not every transfer needs.
 struct SeccompNeeds {
   bool has_io_uring = false;
-  bool has_afxdp = false;
   bool is_root = false;
 };
 

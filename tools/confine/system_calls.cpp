@@ -162,7 +162,6 @@ constexpr SystemCall list[] = {
     ONEHOP_CALL(getpeername),
     ONEHOP_CALL(setsockopt),
     ONEHOP_CALL(shutdown),
-    ONEHOP_CALL_IF(bpf, by_port),
 
     // What is read of this process and the machine.
     ONEHOP_CALL(getuid),
@@ -214,13 +213,12 @@ std::string_view describe(Let let) noexcept {
     case Let::always: break;
     case Let::own_thread: return "a thread of this process";
     case Let::own_process: return "this process alone";
-    case Let::transfer_socket: return "TCP, UDP, Unix, netlink; AF_XDP for its port";
+    case Let::transfer_socket: return "TCP, UDP, Unix, netlink";
     case Let::no_typing: return "not TIOCSTI, TIOCLINUX";
     case Let::own_settings: return "names and timer slack of threads, and what is read";
     case Let::no_setuid: return "no set-user-id";
     case Let::by_plain_user: return "not by root";
     case Let::by_io_uring: return "unless --file-io threads";
-    case Let::by_port: return "while a port may need AF_XDP";
   }
   return {};
 }

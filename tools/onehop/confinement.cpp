@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include "tools/confine/confine.hpp"
+#if ONEHOP_HAS_XDP
+#include "tools/confine/rights_process.hpp"
+#endif
 #include "tools/onehop/preflight.hpp"
 #include "tools/watch/folder.hpp"
 #include "transfer/rate_memory.hpp"
@@ -18,11 +21,10 @@ using confine::Reach;
 
 constexpr std::uint16_t dns_port = 53;
 
-/// What the data port is opened with, and opened anew where the link or the peer's way changes.
+/// What no other process can do for us: AF_XDP memory beyond the limit of locked memory, and to
+/// listen on a port of root's.
 confine::Capabilities port_capabilities(const Confinement& transfer) {
-  confine::Capabilities kept = bit_of(CAP_NET_ADMIN);  // larger buffers of sockets
-  if (transfer.options.io != "udp")
-    kept |= bit_of(CAP_NET_RAW) | bit_of(CAP_BPF) | bit_of(CAP_IPC_LOCK);
+  confine::Capabilities kept = transfer.options.io == "udp" ? 0 : bit_of(CAP_IPC_LOCK);
   // A connection that is bound to an interface is bound to the one that is made in its place.
   if (!transfer.options.interface.empty()) kept |= bit_of(CAP_NET_RAW);
   const auto listen = host::parse_endpoint(transfer.listen);
@@ -62,6 +64,19 @@ confine::LandlockRules rules_of(const Confinement& transfer) {
 
 }  // namespace
 
+Result<std::shared_ptr<Rights>> keep_rights(const api::Options& options) {
+#if ONEHOP_HAS_XDP
+  if (options.io != "dpdk") {
+    ONEHOP_TRY(started, confine::RightsProcess::start());
+    kept_rights() = started.get();
+    return std::shared_ptr<Rights>{std::move(started)};
+  }
+#else
+  (void)options;
+#endif
+  return std::shared_ptr<Rights>{};
+}
+
 Result<void> confine_transfer(const Confinement& transfer, const Reporter& reporter) {
   if (transfer.options.io == "dpdk") {
     reporter.say(
@@ -74,9 +89,7 @@ Result<void> confine_transfer(const Confinement& transfer, const Reporter& repor
   if (!transfer.is_other_user)
     plan.kept_in_reach =
         bit_of(CAP_DAC_READ_SEARCH) | (transfer.destination.empty() ? 0 : bit_of(CAP_DAC_OVERRIDE));
-  plan.calls = {.has_io_uring = transfer.options.file_io != "threads",
-                .has_afxdp = transfer.options.io != "udp",
-                .is_root = ::geteuid() == 0};
+  plan.calls = {.has_io_uring = transfer.options.file_io != "threads", .is_root = ::geteuid() == 0};
   ONEHOP_TRY(missing, confine::confine(plan));
   for (const std::string& what : missing) reporter.say("not confined by all means: " + what);
   return success();

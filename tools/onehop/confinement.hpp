@@ -2,10 +2,12 @@
 // What stays in reach of `onehop send` and `onehop recv` once a peer is listened to.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/base/result.hpp"
+#include "engine/base/rights.hpp"
 #include "tools/onehop/options.hpp"
 #include "tools/onehop/report.hpp"
 
@@ -23,6 +25,11 @@ struct Confinement {
   int stream_fd = -1;                  ///< what is read or written in place of files; -1: none
   bool is_other_user = false;          ///< become() changed who we are
 };
+
+/// keep_rights starts the process that opens a port of ours anew once we have given up the right to
+/// (tools/confine/rights_process.hpp), for all ports from now on. Null: there is no right to keep.
+/// Before all else is opened; what is returned outlives the transfer.
+[[nodiscard]] Result<std::shared_ptr<Rights>> keep_rights(const api::Options& options);
 
 /// confine_transfer is for the moment when all that takes a privilege is open, become() is done and
 /// there are no threads yet. What this machine or this port cannot have of it is said. Error: 10.

@@ -121,6 +121,8 @@ Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) 
 ExitCode receive_files(
     const RecvCommand& command, const std::optional<User>& user, Frontend& frontend,
     const std::function<Result<std::shared_ptr<void>>(api::Transfer&)>& before_run = {}) {
+  const auto rights = keep_rights(command.transfer.common);
+  if (rights.has_error()) return frontend.fail(rights.error());
   api::Transfer transfer{command.transfer, frontend.handler()};
   if (auto opened = open(command, user, frontend, transfer); !opened.has_value())
     return frontend.fail(opened.error());

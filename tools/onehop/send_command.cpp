@@ -86,6 +86,8 @@ Result<void> dry_run_as_user(const SendCommand& command) {
 
 ExitCode transfer_files(const SendCommand& command, const std::optional<User>& user,
                         Frontend& frontend) {
+  const auto rights = keep_rights(command.transfer.common);
+  if (rights.has_error()) return frontend.fail(rights.error());
   api::Transfer transfer{command.transfer, frontend.handler()};
   if (auto opened = open(command, user, frontend, transfer); !opened.has_value())
     return frontend.fail(opened.error());
