@@ -62,6 +62,7 @@ std::string with_scope(const std::string& text, const std::string& interface,
   const bool has_brackets = text.starts_with('[');
   const std::size_t begin = has_brackets ? 1 : 0,
                     end = std::min(has_brackets ? text.find(']') : text.size(), text.size());
+  if (has_brackets && end == text.size()) return text;
   const std::string host = text.substr(begin, end - begin);
   const std::size_t percent = std::min(host.find('%'), host.size());
   const auto address = IpAddress::parse(host.substr(0, percent));

@@ -135,11 +135,6 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
     endpoint.port = static_cast<std::uint16_t>(value);
   }
   const auto address = IpAddress::parse(endpoint.host);
-  const std::size_t percent = endpoint.host.find('%');
-  if (!address && percent != std::string::npos &&
-      IpAddress::parse(endpoint.host.substr(0, percent)))
-    return refuse("there is no interface '" + endpoint.host.substr(percent + 1) +
-                  "' here; `ip link` lists them");
   if (address && address->is_link_local() && address->scope_id == 0)
     return refuse("a link-local address is of one interface, which it does not name: [" +
                   endpoint.host + "%INTERFACE]");
@@ -147,7 +142,12 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
 }
 
 Result<Endpoint> parse_peer(const std::string& text, const std::string& interface) {
-  return parse_endpoint(with_scope(text, interface, local_addresses()));
+  ONEHOP_TRY(peer, parse_endpoint(with_scope(text, interface, local_addresses())));
+  if (peer.host.ends_with("%IF") && !IpAddress::parse(peer.host))
+    return Error{ExitCode::usage, "read the address '" + text + "'",
+                 "IF stands for one of several interfaces of this machine",
+                 "Write its name in place of IF: `ip link` lists them"};
+  return std::move(peer);
 }
 
 law::LawOptions law_options(const Settings& settings) {
