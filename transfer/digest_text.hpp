@@ -2,7 +2,7 @@
 // Digests in hexadecimal, as events and receipts have them.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstddef>
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/p2p/supplicant.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <net/if.h>
 
 #include <algorithm>

@@ -57,5 +57,13 @@ using boost::outcome_v2::success;
 }  // namespace onehop
 
 /// ONEHOP_TRY(name, expr) unwraps a Result into `name` or returns its Error; ONEHOP_TRYV drops it.
-#define ONEHOP_TRY(...) BOOST_OUTCOME_TRY(__VA_ARGS__)
-#define ONEHOP_TRYV(...) BOOST_OUTCOME_TRYV(__VA_ARGS__)
+/// They are Outcome's own but for one thing: Boost 1.76 changed what BOOST_OUTCOME_TRY declares.
+#define ONEHOP_TRY(name, ...) ONEHOP_TRY_AS(BOOST_OUTCOME_TRY_UNIQUE_NAME, name, __VA_ARGS__)
+#define ONEHOP_TRYV(...) ONEHOP_TRYV_AS(BOOST_OUTCOME_TRY_UNIQUE_NAME, __VA_ARGS__)
+#define ONEHOP_TRYV_AS(result, ...)     \
+  auto&& result = (__VA_ARGS__);        \
+  if (!result.has_value()) [[unlikely]] \
+  return std::move(result).as_failure()
+#define ONEHOP_TRY_AS(result, name, ...) \
+  ONEHOP_TRYV_AS(result, __VA_ARGS__);   \
+  auto&& name = std::move(result).assume_value()

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/file/confined.hpp"
 #include "engine/file/file_bytes.hpp"

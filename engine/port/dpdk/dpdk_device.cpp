@@ -199,8 +199,8 @@ bool DpdkDevice::steer(const Endpoint& local) noexcept {
   const IpBytes& ip = local.address.bytes;
   const bool is_ipv6 = local.address.is_v6;
   if (is_ipv6) {
-    std::memcpy(v6.hdr.dst_addr, ip.data(), sizeof v6.hdr.dst_addr);
-    std::memset(v6_mask.hdr.dst_addr, 0xff, sizeof v6_mask.hdr.dst_addr);
+    std::memcpy(&v6.hdr.dst_addr, ip.data(), sizeof v6.hdr.dst_addr);
+    std::memset(&v6_mask.hdr.dst_addr, 0xff, sizeof v6_mask.hdr.dst_addr);
   } else {
     std::memcpy(&v4.hdr.dst_addr, ip.data(), sizeof v4.hdr.dst_addr);
     v4_mask.hdr.dst_addr = ~rte_be32_t{0};
