@@ -79,6 +79,7 @@ Result<session::Decision> ChapterPreparer::prepare(
     ONEHOP_TRYV(open_destination(*offer));
   }
   if (!offer->is_again) answers_.clear();
+  if (!offer->is_again && offer->first_file == 0) replaced_.clear();
   // Else each run would leave one more.
   for (const file::ManifestEntry& entry : offer->left_out) {
     static_cast<void>(destination_->session().is_known(file::entry_hash(entry)));
@@ -131,8 +132,9 @@ void ChapterPreparer::refuse_symlinks(const file::Manifest& chapter) {
       name_faults_[i] = static_cast<int>(file::SymlinkFault::not_taken);
 }
 
-/// An answer holds for the names that were shown with its question, and for no other: one that
-/// comes up later is asked about, or refused.
+/// An answer holds for the names that were shown with its question, and for what comes into a
+/// folder that was to replace one of them. Any other that comes up later is asked about, or
+/// refused.
 ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
     const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
   for (;;) {
@@ -152,8 +154,11 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
     if (!conflicts.empty() && on_exist_of(answer) == file::OnExist::ask) return chapter;
     is_approved_ = true;
     if (conflicts.empty()) return chapter;
-    for (const file::Conflict& conflict : conflicts)
-      answers_[offer->manifest.files[conflict.file].name] = on_exist_of(answer);
+    for (const file::Conflict& conflict : conflicts) {
+      const file::ManifestEntry& entry = offer->manifest.files[conflict.file];
+      answers_[entry.name] = on_exist_of(answer);
+      if (entry.is_folder() && answer == api::Answer::overwrite) replaced_.insert(entry.name);
+    }
   }
 }
 
@@ -199,6 +204,12 @@ Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) 
   return success();
 }
 
+/// is_replaced: a folder above it replaces a file, as somebody said.
+bool ChapterPreparer::is_replaced(std::string_view name) const {
+  while (!name.empty() && !replaced_.contains(name)) name = file::parent_of(name);
+  return !name.empty();
+}
+
 ChapterPreparer::Prepared ChapterPreparer::prepare_one(
     const std::shared_ptr<const session::OfferInfo>& offer, std::vector<file::Conflict>* conflicts,
     const std::stop_token& stop) {
@@ -206,10 +217,12 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_one(
   options.first_file = offer->first_file;
   options.approved = offer->manifest_hash;
   options.on_exist = on_exist_of(options_.on_exist);
-  if (!answers_.empty())
+  if (!answers_.empty() || !replaced_.empty())
     for (const file::ManifestEntry& entry : offer->manifest.files) {
       const auto answer = answers_.find(entry.name);
-      options.on_exist_of.push_back(answer == answers_.end() ? options.on_exist : answer->second);
+      options.on_exist_of.push_back(answer != answers_.end()  ? answer->second
+                                    : is_replaced(entry.name) ? file::OnExist::overwrite
+                                                              : options.on_exist);
     }
   options.is_quick = options_.is_quick;
   options.name_faults = name_faults_;

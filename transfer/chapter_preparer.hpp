@@ -14,7 +14,9 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -64,6 +66,7 @@ class ChapterPreparer {
   [[nodiscard]] Prepared prepare_one(const std::shared_ptr<const session::OfferInfo>& offer,
                                      std::vector<file::Conflict>* conflicts,
                                      const std::stop_token& stop);
+  [[nodiscard]] bool is_replaced(std::string_view name) const;
   void refuse_symlinks(const file::Manifest& chapter);
   void clear_left();
   std::optional<api::Answer> ask(const session::OfferInfo& offer,
@@ -79,6 +82,8 @@ class ChapterPreparer {
   std::shared_ptr<file::Destination> destination_;
   std::unique_ptr<file::SinkChapter> chapter_;
   std::unordered_map<std::string, file::OnExist> answers_;  // by name, of the chapter
+  // Folders of the session that are to replace files. A later chapter may go on with them.
+  std::set<std::string, std::less<>> replaced_;
   std::vector<int> name_faults_;                            // of the chapter's entries
   std::shared_ptr<file::SymlinkRule> symlinks_;             // of the session
   bool is_approved_ = false;                                // in this session

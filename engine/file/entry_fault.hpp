@@ -17,4 +17,11 @@ namespace onehop::file {
   return std::ranges::find(faults, errno_value) != faults.end();
 }
 
+/// is_disk_fault: an entry fault that is none where a file is open and was written to before. The
+/// kernel makes a file system read only whose disk fails.
+[[nodiscard]] constexpr bool is_disk_fault(int errno_value) noexcept {
+  return errno_value == EROFS || errno_value == EINVAL || errno_value == ENODEV ||
+         errno_value == ENXIO;
+}
+
 }  // namespace onehop::file

@@ -181,6 +181,7 @@ class SinkChapter {
   void refuse(std::uint32_t entry, int fault);
   [[nodiscard]] Result<std::optional<int>> folder_of(std::uint32_t entry);
   [[nodiscard]] int fault_above(std::uint32_t entry, std::string_view path);
+  void check_ways();
   [[nodiscard]] Result<void> check_place(const std::string& name, bool is_staged);
   [[nodiscard]] Result<void> check_folder(std::uint32_t entry, const struct stat& status);
   [[nodiscard]] Result<void> apply_policy(std::uint32_t entry, const struct stat& status,
@@ -232,7 +233,7 @@ class SinkChapter {
   std::unordered_map<std::uint32_t, PartFile> parts_;
   std::unordered_map<std::uint32_t, PartStems> left_;
   std::vector<int> name_faults_;  // by entry, or empty
-  std::set<std::string> ways_;    // files that give way to folders
+  std::set<std::string, std::less<>> ways_;  // files that give way to folders
   // Inodes of files that are there with another mode or time than the one that is offered.
   std::unordered_map<std::uint32_t, ino_t> others_;
   // While prepare() looks.

@@ -62,7 +62,8 @@ void Sink::on_written(std::uint32_t slot, std::int64_t result) {
     errno_value = write_at(is_piece ? stream_->fd() : open.part.fd(),
                            bytes.subspan(static_cast<std::size_t>(result)),
                            open.chapter.base + block.offset + static_cast<std::uint64_t>(result));
-  if (errno_value != 0 && is_piece) return fail(block.file, FileFailure::write_error, errno_value);
+  if (errno_value != 0 && (is_piece || is_disk_fault(errno_value)))
+    return fail(block.file, FileFailure::write_error, errno_value);
   if (errno_value != 0) refuse(open, block.file, errno_value);
   if (errno_value != 0 && open.fault == 0) return;
   if (is_piece || open.fault != 0) return on_stored(open, block);

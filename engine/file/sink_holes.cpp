@@ -6,6 +6,7 @@
 // read them back.
 #include <algorithm>
 
+#include "engine/file/entry_fault.hpp"
 #include "engine/file/sink.hpp"
 #include "engine/file/zero_block.hpp"
 
@@ -34,6 +35,7 @@ void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
       });
   if (is_known || !add_hole(*open, run)) return fail(run.file, FileFailure::protocol);
   const int errno_value = open->fault != 0 ? 0 : open->part.clear(run.offset, run.length, size);
+  if (is_disk_fault(errno_value)) return fail(run.file, FileFailure::write_error, errno_value);
   if (errno_value != 0) refuse(*open, run.file, errno_value);
   if (is_stopped_) return;
   list.count_written(run.length);

@@ -61,6 +61,7 @@ int SinkChapter::fault_above(std::uint32_t entry, std::string_view path) {
     if (S_ISDIR(status.st_mode)) continue;
     if (S_ISLNK(status.st_mode)) return ELOOP;
     if (!S_ISREG(status.st_mode) || policy_of(entry) != OnExist::overwrite) return ENOTDIR;
+    if (const auto place = check_place(folder, false); !place) return place.error().errno_value;
     ways_.insert(std::move(folder));
     return 0;
   }
@@ -82,6 +83,35 @@ Result<void> SinkChapter::check_place(const std::string& name, bool is_staged) {
   if (fault == 0) return success();
   return errno_error(ExitCode::local_file_error, "receive '" + display_name(name) + "'",
                      fault == EXDEV ? "Receive what belongs there with --dir there" : "", fault);
+}
+
+/// A file gives way to a folder that a file of this chapter comes into, or that is offered empty.
+/// Otherwise it stays, and all that was to be there is left out: a link may still be refused.
+void SinkChapter::check_ways() {
+  std::set<std::string_view> filled, doubted;
+  const auto way_of = [&](std::string_view name) {
+    std::size_t end = name.find('/');
+    while (end != std::string_view::npos && !ways_.contains(name.substr(0, end)))
+      end = name.find('/', end + 1);
+    return ways_.find(name.substr(0, end));
+  };
+  for (std::uint32_t entry = 0; entry < entries() && !ways_.empty(); ++entry) {
+    const ManifestEntry& file = manifest_.files[entry];
+    const auto way = way_of(file.name);
+    if (way == ways_.end()) continue;
+    const bool is_put = is_wanted(entry) && !file.is_symlink();
+    if (is_put && !file.is_folder())
+      filled.insert(*way);
+    else if (!is_put || !check_place(file.name, true))
+      doubted.insert(*way);
+  }
+  for (std::uint32_t entry = 0; entry < entries() && !doubted.empty(); ++entry)
+    if (const auto way = way_of(manifest_.files[entry].name);
+        way != ways_.end() && doubted.contains(*way) && !filled.contains(*way) && is_wanted(entry))
+      refuse(entry, ENOTDIR);
+  std::erase_if(ways_, [&](const std::string& way) {
+    return doubted.contains(way) && !filled.contains(way);
+  });
 }
 
 void SinkChapter::discard_left() const {

@@ -93,6 +93,7 @@ Result<std::unique_ptr<SinkChapter>> SinkChapter::prepare(std::shared_ptr<Destin
   if (!self->is_stream_) {
     self->mac_.emplace(self->destination_->options().compare_key);
     ONEHOP_TRYV(self->check_existing());
+    self->check_ways();
   }
   self->mac_.reset();
   self->buffer_ = {};
@@ -161,6 +162,7 @@ void SinkChapter::refuse(std::uint32_t entry, int fault) {
   name_faults_[entry] = fault;
   actions_[entry] = FileAction::name_refused;
   is_expected_[entry] = false;
+  left_.erase(entry);  // it may be taken another time
   if (!found_.empty()) found_[entry] = {};
 }
 
