@@ -9,10 +9,25 @@
 #include <cerrno>
 #include <ranges>
 #include <utility>
+#include <vector>
 
 #include "engine/file/confined.hpp"
 
 namespace onehop::file {
+
+namespace {
+
+/// The kernel takes set-group-ID from what gets a mode by somebody who is not of its group.
+bool would_lose_group(const struct stat& status) {
+  if ((status.st_mode & S_ISGID) == 0 || ::geteuid() == 0 || status.st_gid == ::getegid())
+    return false;
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
+  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+  return std::ranges::find(groups, status.st_gid) == groups.end();
+}
+
+}  // namespace
 
 bool OpenedFolders::open_up(std::string_view path) {
   const int errno_value = errno;
@@ -24,7 +39,9 @@ bool OpenedFolders::open_up(std::string_view path) {
     const Fd fd = open_beneath(root_, folder, O_PATH | O_DIRECTORY);
     struct stat status {};
     if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) break;
-    if ((status.st_mode & S_IRWXU) == S_IRWXU || status.st_uid != ::geteuid()) continue;
+    if ((status.st_mode & S_IRWXU) == S_IRWXU || status.st_uid != ::geteuid() ||
+        would_lose_group(status))
+      continue;
     const mode_t mode = status.st_mode & 07777;
     // FAT and others keep no mode and say nothing.
     const bool is_opened = set_mode_by_path(fd.get(), mode | S_IRWXU) &&

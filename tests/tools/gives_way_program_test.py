@@ -11,9 +11,10 @@ Bounds: exact; of 8 MB that were interrupted 1 MB is not sent again at least.
 import os
 import pty
 import shutil
+import stat
 import sys
 
-from barred import check_rest, make_tree, names, session
+from barred import OURS, as_user, check_rest, make_tree, names, session
 from disks import run as command
 from loopback import MB, Loopback, check
 from program import CODE, End, Skip, main
@@ -92,6 +93,21 @@ def test_a_part_of_what_is_left_out_stays(onehop) -> None:
         check(codes == (0, 0), f"{codes}: {receiver.text()}")
         check(receiver.end()["bytes_skipped_total"] > MB, f"it is resumed: {receiver.end()}")
         check_rest(world, top, {})
+
+
+def test_a_folder_of_another_group_keeps_its_bit(onehop) -> None:
+    """Whoever is not of the group cannot give the bit back, so the folder stays closed."""
+    with Loopback(onehop) as world:
+        as_user(world)
+        top = make_tree(world.work)
+        there = world.target / "tree/sub"
+        there.mkdir(parents=True)
+        os.chown(there.parent, OURS, OURS)
+        os.chown(there, OURS, OURS - 1)
+        there.chmod(0o2555)
+        codes, told, text = session(world, top)
+        check(codes == (12, 12) and "tree/sub/b.txt" in told, f"{codes}: {told} {text}")
+        check(stat.S_IMODE(there.stat().st_mode) == 0o2555, f"{there.stat().st_mode:o}")
 
 
 if __name__ == "__main__":
