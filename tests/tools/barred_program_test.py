@@ -233,6 +233,18 @@ def test_a_file_that_is_too_large(onehop) -> None:
         barred(world, top, large, before_recv=("prlimit", f"--fsize={LARGE - 1}"))
 
 
+def test_a_disk_that_fails_under_a_file(onehop) -> None:
+    """It is read only from then on, say, which is no matter of the one entry."""
+    for fault in ("EROFS", "EINVAL"):
+        with Loopback(onehop) as world, \
+                Disk("fuse", world, options=("--error", f"write@4000000={fault}")):
+            top = world.work / "tree"
+            top.mkdir()
+            (top / "large").write_bytes(os.urandom(8_000_000))
+            codes, told, text = session(world, top)
+            check(codes[1] == 8 and not told, f"{fault}: {codes}: {told} {text}")
+
+
 def test_two_receivers_of_the_same(onehop) -> None:
     """Into one folder, at the same time: the file of the other is there."""
     for policy in ("resume", "rename", "overwrite"):
