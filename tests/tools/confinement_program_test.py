@@ -40,9 +40,8 @@ class Shielded(Loopback):
         for name in ("secret", "victim", "renamed"):
             (self.outside / name).write_text("secret")
         self.outside.chmod(0o777)
-        self.abstract = socket.socket(socket.AF_UNIX)
+        self.abstract = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.abstract.bind(f"\0onehop-test-{os.getpid()}")
-        self.abstract.listen()
         return self
 
     def __exit__(self, *rest) -> None:
@@ -126,7 +125,7 @@ def test_D5_attempts_are_let_through_where_nobody_is_confined(onehop) -> None:
         subprocess.run([*here.inside(report), sys.executable, "-c", listen], check=True,
                        stdin=subprocess.DEVNULL)
         done = let_through(report)
-        wanted = {"read-outside", "write-outside", "execute", "fork", "kill", "abstract-socket",
+        wanted = {"read-outside", "write-outside", "execute", "fork", "kill", "abstract-socket", "unix-stream", "signal-by-owner",
                   "connect-elsewhere", "unshare", "mount", "truncate"}
         if os.geteuid() == 0:
             wanted |= {"read-shadow", "raw-socket", "packet-socket", "setuid", "chroot", "reboot",
@@ -138,9 +137,8 @@ def test_D5_neither_end_can_do_what_a_transfer_does_not(onehop) -> None:
     """As whoever plays the test: root stays root here, since the folder is root's."""
     with Shielded(onehop) as here:
         reports = here.work / "recv", here.work / "send"
-        without = {"ONEHOP_TEST_NO_XDP": 1, "ONEHOP_TEST_NO_RING": 1}
-        ends = [here.inside(report, **without) for report in reports]
-        options = ["--io", "udp", "--file-io", "threads"]
+        ends = [here.inside(report, ONEHOP_TEST_NO_XDP=1) for report in reports]
+        options = ["--io", "udp"]
         here.transfer(options, options, *ends)
         check_denied(reports[0], "recv", os.geteuid())
         check_denied(reports[1], "send", os.geteuid())

@@ -140,7 +140,10 @@ Result<Fds> do_it(const Question& question, const Fds& with) {
   return Error{ExitCode::privilege_missing, "do it with another's rights", "refused", "", EPERM};
 }
 
-[[noreturn]] void serve(int socket) {
+[[noreturn]] void serve(Fd theirs, pid_t asker) {
+  // Not in the place of a standard stream that the program was started without.
+  const Fd moved{::fcntl(theirs.get(), F_DUPFD_CLOEXEC, 3)};
+  const int socket = moved.get();
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
     (void)std::signal(number, SIG_IGN);
   ::prctl(PR_SET_NAME, "onehop-rights", 0, 0, 0);
@@ -152,6 +155,8 @@ Result<Fds> do_it(const Question& question, const Fds& with) {
   (void)::syscall(SYS_close_range, rest + 1, ~0U, 0U);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || keep_capabilities(kept).has_error())
     ::_exit(1);
+  // It ends with the one whose rights it keeps, whoever else holds the other end by then.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || ::getppid() != asker) ::_exit(1);
   for (;;) {
     Question question;
     Fds with;
@@ -189,9 +194,10 @@ Result<std::unique_ptr<RightsProcess>> RightsProcess::start() {
     return errno_error(ExitCode::internal_error, attempt);
   Fd ours{ends[0]}, theirs{ends[1]};
   std::fflush(nullptr);  // what is buffered is ours to write
+  const pid_t asker = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return errno_error(ExitCode::internal_error, attempt);
-  if (pid == 0) serve(theirs.get());
+  if (pid == 0) serve(std::move(theirs), asker);
   return std::unique_ptr<RightsProcess>{new RightsProcess{std::move(ours), pid}};
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/confine/seccomp.hpp"
 
+#include <asm/sockios.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -89,6 +92,16 @@ class Program {
   std::vector<sock_filter> code_;
 };
 
+constexpr std::uint32_t socket_type_mask = 0xf;  // the kernel's: flags stand above it
+// What is decided about a Unix socket: two loads' worth of code and its verdicts.
+constexpr std::uint8_t unix_skip = 5;
+
+void refuse_setuid(Program& code, unsigned mode_argument) {
+  code.load_argument(mode_argument);
+  code.give_if_any_bit(S_ISUID, refuse);
+  code.give(allow);
+}
+
 /// What decides about a call that is on the list; it always ends with a verdict.
 Program verdict_on(Let let, const SeccompNeeds& needs, int process) {
   Program code;
@@ -109,22 +122,35 @@ Program verdict_on(Let let, const SeccompNeeds& needs, int process) {
       break;
     case Let::transfer_socket:
       code.load_argument(0);
-      code.give_if_equal(AF_UNIX, allow);
       code.give_if_equal(AF_NETLINK, allow);
+      // Landlock has no rule for a socket with a name in the file system. The bus and others that
+      // do as they are asked listen on streams; the C library asks for interfaces on a datagram.
+      code.unless_equal_skip(AF_UNIX, unix_skip);
+      code.load_argument(1);
+      code.mask(socket_type_mask);
+      code.give_one_of({SOCK_DGRAM}, allow, refuse);
       code.refuse_unless_either(AF_INET, AF_INET6);
       code.load_argument(1);
-      code.mask(0xf);  // the kernel's SOCK_TYPE_MASK: flags stand above it
-      code.give_one_of({SOCK_STREAM, SOCK_DGRAM}, allow, refuse);
+      code.mask(socket_type_mask);
+      code.refuse_unless_either(SOCK_STREAM, SOCK_DGRAM);
+      code.load_argument(2);  // MPTCP would pass by Landlock's rule for ports
+      code.give_one_of({0, IPPROTO_TCP, IPPROTO_UDP}, allow, refuse);
       break;
     case Let::no_typing:
       code.load_argument(1);
-      code.give_one_of({TIOCSTI, TIOCLINUX}, refuse, allow);
+      code.give_one_of({TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP}, refuse, allow);
       break;
-    case Let::by_plain_user: code.give(needs.is_root ? refuse : allow); break;
-    case Let::no_setuid:
+    case Let::no_owner:
       code.load_argument(1);
-      code.give_if_any_bit(S_ISUID, refuse);
-      code.give(allow);
+      code.give_one_of({F_SETOWN, F_SETOWN_EX, F_SETSIG}, refuse, allow);
+      break;
+    case Let::no_setuid: refuse_setuid(code, 1); break;
+    case Let::by_plain_user:
+    case Let::by_plain_user_at:
+      if (needs.is_root)
+        code.give(refuse);
+      else
+        refuse_setuid(code, let == Let::by_plain_user ? 1 : 2);
       break;
     case Let::own_settings:
       code.load_argument(0);

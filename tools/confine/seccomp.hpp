@@ -3,9 +3,8 @@
 // through: it fails with EPERM, or with ENOSYS where its number is newer than the list, since C
 // libraries then take an older one.
 //
-// What io_uring's ring is asked for passes no filter. It can do nothing that the list leaves out
-// but open sockets: who has a ring still has neither capabilities nor files that Landlock keeps
-// away.
+// What io_uring's ring is asked for passes no filter: it opens sockets of any kind and changes
+// attributes of files by their names. So there is a ring where a user asked for one, and no other.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +21,17 @@ namespace onehop::confine {
 /// When a call of the list is let through.
 enum class Let : std::uint8_t {
   always,
-  own_thread,       ///< clone: a thread of this process, never another process
-  own_process,      ///< the first argument is this process, or 0 for it
-  transfer_socket,  ///< socket: TCP, UDP, Unix, netlink
-  no_typing,        ///< ioctl: all but what types on a terminal for its user (TIOCSTI, TIOCLINUX)
-  own_settings,     ///< prctl: what changes no privilege
-  no_setuid,        ///< fchmod: no program that runs as its owner is made
-  by_plain_user,    ///< chmod by name: system files are root's, and Landlock has no rule for it
-  by_io_uring,      ///< where files are read and written by io_uring
+  own_thread,        ///< clone: a thread of this process, never another process
+  own_process,       ///< the first argument is this process, or 0 for it
+  transfer_socket,   ///< socket: TCP, UDP, netlink; Unix datagrams, as services want streams
+  no_typing,         ///< ioctl: all but what types on a terminal, or has a signal sent
+  no_owner,          ///< fcntl: no signal to another process (F_SETOWN and its like)
+  own_settings,      ///< prctl: what changes no privilege
+  no_setuid,         ///< fchmod: no program that runs as its owner is made
+  by_plain_user,     ///< chmod: as no_setuid, and not by root: system files are root's, and
+                     ///< Landlock has no rule for it
+  by_plain_user_at,  ///< fchmodat likewise
+  by_io_uring,       ///< where files are read and written by io_uring
 };
 
 struct SystemCall {

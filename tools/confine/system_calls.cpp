@@ -75,10 +75,10 @@ constexpr SystemCall list[] = {
     ONEHOP_CALL(linkat),
     ONEHOP_CALL(symlinkat),
     ONEHOP_CALL_IF(fchmod, no_setuid),
-    ONEHOP_CALL_IF(fchmodat, by_plain_user),
+    ONEHOP_CALL_IF(fchmodat, by_plain_user_at),
     ONEHOP_CALL(utimensat),
     ONEHOP_CALL(flock),
-    ONEHOP_CALL(fcntl),
+    ONEHOP_CALL_IF(fcntl, no_owner),
     ONEHOP_CALL(dup),
     ONEHOP_CALL(dup3),
     ONEHOP_CALL(pipe2),
@@ -213,12 +213,14 @@ std::string_view describe(Let let) noexcept {
     case Let::always: break;
     case Let::own_thread: return "a thread of this process";
     case Let::own_process: return "this process alone";
-    case Let::transfer_socket: return "TCP, UDP, Unix, netlink";
-    case Let::no_typing: return "not TIOCSTI, TIOCLINUX";
+    case Let::transfer_socket: return "TCP, UDP, netlink, Unix datagrams";
+    case Let::no_typing: return "nothing typed on a terminal, no signals";
+    case Let::no_owner: return "no signals";
     case Let::own_settings: return "names and timer slack of threads, and what is read";
     case Let::no_setuid: return "no set-user-id";
-    case Let::by_plain_user: return "not by root";
-    case Let::by_io_uring: return "unless --file-io threads";
+    case Let::by_plain_user:
+    case Let::by_plain_user_at: return "no set-user-id, and not by root";
+    case Let::by_io_uring: return "with --file-io io_uring";
   }
   return {};
 }

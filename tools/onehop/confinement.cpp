@@ -2,6 +2,7 @@
 #include "tools/onehop/confinement.hpp"
 
 #include <netinet/in.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/confine/confine.hpp"
@@ -47,7 +48,10 @@ confine::LandlockRules rules_of(const Confinement& transfer) {
        {transfer.options.trace_file, transfer.options.receipt_file, transfer.output.report_file}) {
     if (file.empty()) continue;
     add(file, Reach::device);
-    add(folder_of(file), Reach::output);
+    // Never /dev: what stands there is no file of ours.
+    struct stat status {};
+    if (::stat(file.c_str(), &status) != 0 || S_ISREG(status.st_mode))
+      add(folder_of(file), Reach::output);
   }
   if (!transfer.state_file.empty()) {
     host::RateMemory{transfer.state_file}.make_folder();
@@ -89,7 +93,8 @@ Result<void> confine_transfer(const Confinement& transfer, const Reporter& repor
   if (!transfer.is_other_user)
     plan.kept_in_reach =
         bit_of(CAP_DAC_READ_SEARCH) | (transfer.destination.empty() ? 0 : bit_of(CAP_DAC_OVERRIDE));
-  plan.calls = {.has_io_uring = transfer.options.file_io != "threads", .is_root = ::geteuid() == 0};
+  plan.calls = {.has_io_uring = transfer.options.file_io == "io_uring",
+                .is_root = ::geteuid() == 0};
   ONEHOP_TRY(missing, confine::confine(plan));
   for (const std::string& what : missing) reporter.say("not confined by all means: " + what);
   return success();

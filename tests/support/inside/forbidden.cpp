@@ -13,6 +13,7 @@
 #include <linux/audit.h>
 #include <linux/io_uring.h>
 #include <linux/perf_event.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -53,7 +54,7 @@ long opened(long fd) {
 }
 
 long connect_abstract() {
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const int fd = ::socket(AF_UNIX, SOCK_DGRAM, 0);
   const std::string name = text_of("ONEHOP_TEST_ABSTRACT");
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   std::memcpy(address.sun_path + 1, name.data(), name.size());
@@ -165,6 +166,8 @@ void try_all(FILE* out) {
   tell("make-setuid", ::syscall(SYS_fchmod, ::fileno(out), 04600));
   if (::geteuid() == 0)
     tell("chmod-by-root", ::syscall(SYS_fchmodat, AT_FDCWD, outside("secret").c_str(), 0600));
+  const std::string of_report = "/proc/self/fd/" + std::to_string(::fileno(out));
+  tell("make-setuid-by-name", ::syscall(SYS_fchmodat, AT_FDCWD, of_report.c_str(), 04600));
   tell("open-by-handle", ::syscall(SYS_open_by_handle_at, AT_FDCWD, nullptr, O_RDONLY));
 
   tell("execute", ::syscall(SYS_execve, "/nonexistent", nullptr, nullptr));
@@ -187,6 +190,7 @@ void try_all(FILE* out) {
   tell("kill", ::syscall(SYS_kill, parent, 0));
   tell("tgkill", ::syscall(SYS_tgkill, parent, parent, 0));
   tell("limit-of-parent", limit(parent));
+  tell("signal-by-owner", ::syscall(SYS_fcntl, ::fileno(out), F_SETOWN, parent));
   tell("set-dumpable", ::syscall(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0));
 
   tell("load-module", ::syscall(SYS_init_module, nullptr, 0, nullptr));
@@ -208,10 +212,14 @@ void try_all(FILE* out) {
 
   tell("raw-socket", opened(::syscall(SYS_socket, AF_INET, SOCK_RAW, 1)));
   tell("packet-socket", opened(::syscall(SYS_socket, AF_PACKET, SOCK_RAW, 0)));
+  tell("ping-socket", opened(::syscall(SYS_socket, AF_INET, SOCK_DGRAM, IPPROTO_ICMP)));
+  tell("mptcp-socket", opened(::syscall(SYS_socket, AF_INET, SOCK_STREAM, IPPROTO_MPTCP)));
+  // The system's bus and other services listen on such a socket, which has a name in a file system.
+  tell("unix-stream", opened(::syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0)));
   tell("vsock", opened(::syscall(SYS_socket, AF_VSOCK, SOCK_STREAM, 0)));
   tell("abstract-socket", connect_abstract());
   tell("connect-elsewhere", connect_port(1));
-  if (!text_of("ONEHOP_TEST_NO_RING").empty()) tell("io-uring", set_up_ring());
+  tell("io-uring", set_up_ring());
   if (!text_of("ONEHOP_TEST_NO_XDP").empty())
     tell("xdp-socket", opened(::syscall(SYS_socket, AF_XDP, SOCK_RAW, 0)));
 }
