@@ -97,14 +97,16 @@ def end_all(ends) -> None:
 
 def inherited_of(pid) -> set[str]:
     """What the process's descriptors above 2 are, of those that a child would get. OpenSSL reads
-    its configuration by fopen(), for a moment, when it is first used."""
+    its configuration by fopen(), for a moment, when it is first used, and libnuma, which DPDK
+    brings, counts nodes so before main()."""
+    brief = ("/openssl.cnf", "/meminfo", "/cpumap")
     o_cloexec, found = 0o2000000, set()
     for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
         try:
             flags = int(entry.read_text().split("flags:")[1].split()[0], 8)
             if int(entry.name) > 2 and not flags & o_cloexec:
                 name = os.readlink(f"/proc/{pid}/fd/{entry.name}")
-                found |= set() if name.endswith("/openssl.cnf") else {name}
+                found |= set() if name.endswith(brief) else {name}
         except (OSError, IndexError):
             pass  # it was closed meanwhile
     return found

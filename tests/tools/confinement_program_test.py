@@ -125,7 +125,8 @@ def test_D5_attempts_are_let_through_where_nobody_is_confined(onehop) -> None:
         subprocess.run([*here.inside(report), sys.executable, "-c", listen], check=True,
                        stdin=subprocess.DEVNULL)
         done = let_through(report)
-        wanted = {"read-outside", "write-outside", "execute", "fork", "kill", "abstract-socket", "unix-stream", "signal-by-owner",
+        wanted = {"read-outside", "write-outside", "execute", "fork", "kill", "abstract-socket",
+                  "unix-stream", "signal-by-owner",
                   "connect-elsewhere", "unshare", "mount", "truncate"}
         if os.geteuid() == 0:
             wanted |= {"read-shadow", "raw-socket", "packet-socket", "setuid", "chroot", "reboot",

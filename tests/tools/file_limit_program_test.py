@@ -15,16 +15,16 @@ from program import main
 LIMIT = ["bash", "-c", 'ulimit -f 1000; exec "$@"', "limited"]  # KiB, each end's own
 
 
-def test_Z3_a_receiver_that_may_not_write_so_much_ends_with_8(onehop) -> None:
+def test_Z3_what_a_receiver_may_not_write_is_left_out(onehop) -> None:
     with Loopback(onehop) as world:
         path = world.file(8 * MB)
         world.prefix = LIMIT
         receiver = world.receive()
         world.prefix = []
         sender = world.start("send", path, "--to", world.address, "--json")
-        check(receiver.code() == 8, f"{receiver.process.returncode}: {receiver.text()}")
-        check("File too large" in receiver.text(), receiver.text())
-        check(sender.code() == 5, f"{sender.process.returncode}: {sender.text()}")
+        check(receiver.code() == 12, f"{receiver.process.returncode}: {receiver.text()}")
+        check("larger than a file may be" in receiver.text(), receiver.text())
+        check(sender.code() == 12, f"{sender.process.returncode}: {sender.text()}")
         check(not (world.target / path.name).exists(), "nothing has its name")
 
 
