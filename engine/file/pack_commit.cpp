@@ -198,7 +198,9 @@ std::optional<PackFailure> PackCommit::name_files(std::vector<PackRecord>& recor
 
 /// An entry that cannot have its name is left out, where that is no matter of the disk.
 bool PackCommit::refuse(PackRecord& record, const PackFailure& failure) const {
-  if (failure.failure == FileFailure::sync_error || !is_entry_fault(failure.errno_value))
+  // What lies in the stage was written: it is the disk that has failed since.
+  if (failure.failure == FileFailure::sync_error || failure.errno_value == EROFS ||
+      !is_entry_fault(failure.errno_value))
     return false;
   if (!record.entry().is_folder())
     ::unlinkat(stage_.fd(), Stage::name_of(record.file()).c_str(), 0);

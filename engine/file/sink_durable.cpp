@@ -163,7 +163,8 @@ bool Sink::finish_part(OpenFile& open, std::uint32_t file, BlockRef& done) {
   if (open.fault == 0)
     result = open.part.finish(*destination_, list.entry(entry), list.policy_of(entry));
   if (result.failure != FileFailure::none) {
-    if (result.failure == FileFailure::sync_error || !is_entry_fault(result.errno_value)) {
+    if (result.failure == FileFailure::sync_error || result.errno_value == EROFS ||
+        !is_entry_fault(result.errno_value)) {
       fail(file, result.failure, result.errno_value);
       return false;
     }
