@@ -112,7 +112,8 @@ Result<Fd> open_regular(int folder, const char* leaf, const std::string& path,
   Fd fd = open_beneath(folder, leaf, source_file_flags);
   if (!fd.is_open())
     return errno_error(ExitCode::local_file_error, attempt,
-                       "Give the path of a file that you may read");
+                       "Give the path of a file that you may read. If another file took its place "
+                       "while it was being sent, run the same command again");
   if (::fstat(fd.get(), &status) != 0) return errno_error(ExitCode::local_file_error, attempt);
   if (!S_ISREG(status.st_mode)) return refuse_kind(path, status.st_mode);
   return fd;

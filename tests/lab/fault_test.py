@@ -324,64 +324,6 @@ def test_D4_the_code_is_in_no_command_line_and_no_output(onehop) -> None:
                   "the code is not in the output")
 
 
-def overwrite(path, at) -> None:
-    with open(path, "r+b") as changed:
-        changed.seek(at)
-        changed.write(b"changed while it is sent")
-
-
-def test_C3_a_source_that_changes_once_is_sent_again_as_it_is_then(onehop) -> None:
-    def grow(path) -> None:
-        with open(path, "ab") as changed:
-            changed.write(b"more" * MB)
-
-    def replace(path) -> None:
-        path.with_name("new").write_bytes(b"another file" * MB)
-        path.with_name("new").rename(path)
-
-    def shrink(path) -> None:
-        os.truncate(path, 5 * MB)
-
-    for io, change in (("udp", lambda path: overwrite(path, 35 * MB)), ("afxdp", grow),
-                       ("udp", replace), ("afxdp", shrink)):
-        with World(onehop, 'rate = "200Mbit"\n') as world:
-            files = [
-                world.file(2 * MB, "first.bin"),
-                world.file(40 * MB),
-                world.file(1 * MB, "last.bin")
-            ]
-            receiver = world.receive(io)
-            sender = world.send(files, io)
-            world.wait_bytes(10 * MB, receiver)
-            change(files[1])
-            ends_with(sender, OK, "the source has changed once, the sender")
-            ends_with(receiver, OK, "the source has changed once, the receiver")
-            for path in files:
-                world.check_same(path)
-            check(world.names() == sorted(path.name for path in files),
-                  f"nothing else is left: {world.names()}")
-            check("sent again" in sender.text(), f"the user is told: {sender.text()}")
-            for end in (sender, receiver):
-                check(end.end()["files_total"] == 3, "each file is counted once")
-                check(end.end()["bytes_total"] == sum(path.stat().st_size for path in files),
-                      "each byte is counted once")
-
-
-def test_C3_a_source_that_keeps_changing_gets_no_final_name(onehop) -> None:
-    with World(onehop, 'rate = "200Mbit"\n') as world:
-        path = world.file(40 * MB)
-        receiver = world.receive()
-        sender = world.send(path)
-        while sender.process.poll() is None:
-            overwrite(path, 39 * MB)
-            time.sleep(0.1)
-        ends_with(sender, DISK, "the source changed twice, the sender")
-        ends_with(receiver, REFUSED, "the source changed twice, the receiver")
-        check("changed" in sender.text() and "again" in sender.text(),
-              f"the line tells why: {sender.text()}")
-        check(path.name not in world.names(), "no mixed file has its final name")
-
-
 def test_C4_small_and_empty_files_arrive(onehop) -> None:
     with World(onehop) as world:
         files = [world.file(size, f"file-{size}") for size in (0, 1, 1399, 1400, 262_144, 262_145)]
