@@ -228,8 +228,11 @@ def run_limited(world, path, host, limit, value, user=(), other=()) -> tuple[Any
     sender = End(on["a"], world.work, label + "-send", CODE)
     world._ends.append(sender)
     sender.code()
-    if sender.process.returncode in (3, 9):  # nobody came, so recv --once waits on
-        receiver.process.send_signal(signal.SIGINT)
+    if sender.process.returncode in (3, 9):  # nobody came, so recv --once waits on, or it ends
+        try:
+            receiver.process.wait(1)
+        except subprocess.TimeoutExpired:
+            receiver.process.send_signal(signal.SIGINT)
     receiver.code()
     return sender, receiver, time.monotonic() - began
 
