@@ -96,7 +96,8 @@ void Publisher::tick() {
   timer_.expires_after(period);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error || is_stopped_) return;
-    tell(make_line_());
+    // The process lives a little longer than its transfer: nothing follows the end but news.
+    if (const std::string line = make_line_(); line != line_at_end_) tell(line);
     forget_gone();
     if (watchers_.empty())
       is_ticking_ = false;
@@ -114,6 +115,7 @@ void Publisher::tell_last(std::string_view line) {
   for (const Watcher& watcher : watchers_)
     (void)::setsockopt(watcher.fd.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
   tell(line);
+  line_at_end_ = make_line_();
 }
 
 void Publisher::send(Watcher& watcher, std::string_view line) {

@@ -69,6 +69,7 @@ class Publisher {
   boost::asio::posix::stream_descriptor listener_;
   boost::asio::steady_timer timer_, pause_;
   bool is_ticking_ = false;
+  std::string line_at_end_;  // what was told when a transfer ended
   bool is_stopped_ = false;
   std::vector<Watcher> watchers_;
 };
