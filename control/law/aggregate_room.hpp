@@ -13,9 +13,8 @@
 //   for them, is then what keeps aggregates short;  at least 0.25 beside others
 //
 // Beside others what is left behind an aggregate keeps our place: a router that serves its stations
-// in order of arrival would else answer somebody's upload before each aggregate of ours. There (DCF
-// by itself; one of two others uploads by TCP) r = 0 carries 0.88 of what a saturating sender does,
-// at a p95 of 9 ms; r = 0.25 to 1 carry 0.95 at 10 to 14 ms, r = 2 carries 0.97 at 19 ms.
+// in order of arrival would else answer somebody's upload before each aggregate of ours. More room
+// carries more there and waits longer: column "router" of configs/ns3/shared-air.toml.
 //
 // Source: measured in ns-3 (wdtcp-delay-load in configs/ns3): eight greedy pairs wait longer
 // with more room, and carry no more. Pure; wire bytes.
