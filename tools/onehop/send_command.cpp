@@ -118,7 +118,8 @@ ExitCode send_over_group(SendCommand command, const std::optional<User>& user, F
 #endif
 
 Result<std::vector<std::string>> read_excludes_of_caller(const SendCommand& command) {
-  ONEHOP_TRY(rights, CallerRights::take());
+  const auto rights = CallerRights::take();
+  if (rights.has_error()) return rights.error();
   return read_excludes(command.excludes);
 }
 
