@@ -4,13 +4,15 @@
 
 Goal:   a failed test is named with the command that plays it alone; one that passes when played
         again is called unsteady and not hidden; a skipped one says why; somebody who waits reads a
-        line every three seconds; an interrupt ends what was started; every part is somebody's turn.
+        line every three seconds; an interrupt ends what was started; every part is somebody's turn;
+        no part is off for a package that is there.
 Method: a project of Meson with a test of each kind, played by tools/check.d; tools/check itself for
         its arguments.
 Bounds: lines at most 3 s apart while a command is silent for 6 s.
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -120,12 +122,22 @@ def arguments() -> None:
     assert check("--all", "lab").returncode == 2
 
 
+def reasons() -> None:
+    """Before anything is built, no part is off for a package that is there."""
+    for part in [*parts.PARTS, *parts.MORE]:
+        for package in re.findall(r"[a-z0-9][a-z0-9+.-]*-dev\b|clang[a-z0-9-]*", part.why_off()):
+            state = subprocess.run(["dpkg-query", "-W", "-f", "${Status}", package],
+                                   capture_output=True, text=True, check=False).stdout
+            assert state != "install ok installed", f"{part.name}: {package} is installed"
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         build = pathlib.Path(folder, "build")
         pathlib.Path("meson.build").write_text(PROJECT.replace("@BUILD@", str(build)))
         pathlib.Path("made.c").write_text("int main(void) { return 0; }\n")
+        reasons()
         counts()
         failed_build()
         lines_while_silent()

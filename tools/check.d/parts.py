@@ -112,7 +112,8 @@ def _no_root() -> str:
 
 
 def _no_ns3() -> str:
-    return "" if pathlib.Path("/usr/include/ns3.37").exists() or _has_ns3() else \
+    # Asked before the build exists: Debian 12 has /usr/include/ns3, other releases ns3.VERSION.
+    return "" if any(pathlib.Path("/usr/include").glob("ns3*")) or _has_ns3() else \
         "onehop-ns3 is not built: libns3-dev is not installed"
 
 
