@@ -69,11 +69,7 @@ std::string groups_wrong(CodeLetters letters) {
 
 std::vector<std::string_view> groups_of(std::string_view text) {
   std::vector<std::string_view> groups;
-  for (std::size_t begin = 0; (begin = text.find_first_not_of(separators, begin)) != text.npos;) {
-    const std::size_t end = std::min(text.find_first_of(separators, begin), text.size());
-    groups.push_back(text.substr(begin, end - begin));
-    begin = end;
-  }
+  while (const auto group = next_group(text)) groups.push_back(*group);
   return groups;
 }
 
@@ -104,6 +100,13 @@ std::size_t letters_in(std::string_view text, CodeLetters& letters) noexcept {
 }
 
 }  // namespace
+
+std::optional<std::string_view> next_group(std::string_view& text) noexcept {
+  text.remove_prefix(std::min(text.find_first_not_of(separators), text.size()));
+  const std::string_view group = text.substr(0, text.find_first_of(separators));
+  text.remove_prefix(group.size());
+  return group.empty() ? std::nullopt : std::optional{group};
+}
 
 bool has_made_form(std::string_view text) noexcept {
   if (text.size() != made_code_bytes) return false;

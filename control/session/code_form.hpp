@@ -32,6 +32,10 @@ using CodeLetters = std::array<std::uint8_t, code_letters>;  ///< each 0..31
 void set_check_letters(CodeLetters& letters) noexcept;
 [[nodiscard]] bool do_check_letters_fit(const CodeLetters& letters) noexcept;
 
+/// next_group takes the next group of signs off `text`; spaces, dashes, dots and underscores lie
+/// between groups. Nothing: there is none.
+[[nodiscard]] std::optional<std::string_view> next_group(std::string_view& text) noexcept;
+
 /// write_code writes made_code_bytes of text.
 void write_code(const CodeLetters& letters, std::span<char, made_code_bytes> text) noexcept;
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The words of a code: 2,048 of them (tools/words), so that three have 33 bits.
+//
+// The first three letters tell each from all others, and are enough where one is typed. No word
+// begins another, and none is known to sound like another. Pure functions; they keep no copy.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace onehop::session {
+
+inline constexpr std::size_t word_count = 2048, word_bits = 11, code_words = 3;
+inline constexpr std::size_t word_letters_min = 3, word_letters_max = 8;
+inline constexpr std::size_t words_code_bytes_max = code_words * (word_letters_max + 1);
+
+/// Each word with a space behind it, in alphabetical order (word_list.cpp).
+extern const std::string_view word_list_text;
+
+[[nodiscard]] std::string_view word_at(std::size_t index) noexcept;
+/// complete_word is the one word that begins with `typed`, in small letters or capitals; empty
+/// where there is none, or several.
+[[nodiscard]] std::string_view complete_word(std::string_view typed) noexcept;
+
+/// What somebody typed who meant words of the list.
+struct TypedWords {
+  std::array<std::string_view, code_words> words;  ///< of the list; empty: what was typed is none
+  /// The first that is none, from 1; 0: all are words.
+  [[nodiscard]] std::size_t first_wrong() const noexcept;
+};
+/// read_words: nothing where `text` is no three groups of up to eight letters, and so another code.
+/// Capitals, spaces, dashes and dots do not matter; three letters of each are enough.
+[[nodiscard]] std::optional<TypedWords> read_words(std::string_view text) noexcept;
+
+}  // namespace onehop::session
