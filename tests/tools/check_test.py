@@ -3,13 +3,14 @@
 """check_test.py: what tools/check counts, says and leaves behind.
 
 Goal:   a failed test is named with the command that plays it alone; one that passes when played
-        again is called unsteady and not hidden; a skipped one says why; somebody who waits reads a
-        line every three seconds; an interrupt ends what was started; every part is somebody's turn;
-        no part is off for a package that is there.
+        again is called unsteady and not hidden; a skipped one says why; what another system does
+        not play is named; somebody who waits reads a line every three seconds; an interrupt ends
+        what was started; every part is somebody's turn; no part is off for a package that is there.
 Method: a project of Meson with a test of each kind, played by tools/check.d; tools/check itself for
         its arguments.
 Bounds: lines at most 3 s apart while a command is silent for 6 s.
 """
+import json
 import os
 import pathlib
 import re
@@ -24,7 +25,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools/check.d"))
 
 import parts  # noqa: E402
-from run import Commands, Failure, targets_of  # noqa: E402
+import systems  # noqa: E402
+from run import Commands, Failure, log_of, targets_of  # noqa: E402
 
 PROJECT = """project('tiny', 'c')
 made = executable('made', 'made.c', build_by_default: false)
@@ -75,6 +77,41 @@ def failed_build() -> None:
     assert not do.ninja("build", ["made"])
     failure = do.tally.failures[0]
     assert isinstance(failure, Failure) and "nothing" in failure.output, failure
+
+
+def vanished() -> None:
+    """Of tests on another system, and of cases within one."""
+    system = systems.system_of("trixie:clang")
+    every = {"a": "All tests passed (9 assertions in 3 test cases)", "b": "", "c": "",
+             "d": "All tests passed (1 assertion in 1 test case)"}
+
+    def compared(theirs: dict[str, str], result: str = "OK") -> str:
+        for folder, tests in (("build", every), (system.folder, theirs)):
+            log = log_of(folder, systems.ROOTLESS)
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("".join(json.dumps({
+                "name": f"onehop:unit / {name}", "stdout": text,
+                "result": "OK" if folder == "build" else result}) + "\n"
+                                   for name, text in tests.items()))
+        do = Commands(lambda text: None, lambda done, total, doing: None)
+        systems.compare(system, do)
+        assert len(do.tally.failures) + do.tally.passed == 1, do.tally
+        return do.tally.failures[0].output if do.tally.failures else ""
+
+    assert compared(every) == "", compared(every)
+    assert compared({"a": every["a"], "d": every["d"]}) == "b is not there\nc is not there"
+    fewer = every | {"a": "All tests passed (2 assertions in 2 test cases)"}
+    assert compared(fewer) == "a: 2 cases, here 3", compared(fewer)
+    assert compared(every | {"a": ""}) == "a: 0 cases, here 3"
+    assert compared(every | {"a": ""}, "SKIP") == ""  # listed with its reason
+    log_of("build", systems.ROOTLESS).unlink()
+    do = Commands(lambda text: None, lambda done, total, doing: None)
+    systems.compare(system, do)
+    assert "were not played" in do.tally.failures[0].output, do.tally
+    for wrong in ("sid", "trixie:", "trixie:arm", ":clang"):
+        done = subprocess.run([str(ROOT / "tools/distros"), wrong], capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 2 and "Systems: bookworm" in done.stderr, done
 
 
 def lines_while_silent() -> None:
@@ -140,6 +177,7 @@ def main() -> int:
         reasons()
         counts()
         failed_build()
+        vanished()
         lines_while_silent()
         interrupt()
         arguments()

@@ -23,7 +23,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from parts import MORE, PARTS, TURNS, Part  # noqa: E402
+from parts import GROUPS, MORE, PARTS, TURNS, Part  # noqa: E402
 from progress import Progress, clock  # noqa: E402
 from run import Commands, Tally  # noqa: E402
 
@@ -42,9 +42,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="the parts, and whose turn they are")
     parser.add_argument("part", nargs="*", help="a part's name")
     options = parser.parse_args(argv)
+    options.part = [each for name in options.part for each in GROUPS.get(name, (name,))]
     unknown = [name for name in options.part if name not in ALL]
     if unknown:
-        parser.error(f"no part is called {unknown[0]}. Parts: {', '.join(ALL)}")
+        parser.error(f"no part is called {unknown[0]}. Parts: {', '.join([*ALL, *GROUPS])}")
     if options.part and (options.all or options.turn is not None):
         parser.error("name parts, or give --all or --turn, not both")
     return options
@@ -176,8 +177,11 @@ def main(argv: list[str]) -> int:
             print(f"{part.name:10}  {when:8}  {part.what}")
         return 0
     os.chdir(ROOT)
+    return play_parts(chosen(options))
+
+
+def play_parts(parts: list[Part]) -> int:
     began = time.monotonic()
-    parts = chosen(options)
     check = Check(parts)
 
     def interrupt(number: int, _frame: object) -> None:

@@ -14,18 +14,23 @@ import shutil
 from collections.abc import Callable
 
 import run
+import systems
 from run import Commands
 
 BUILD, ASAN, TSAN = "build", "build-asan", "build-tsan"
 # Processes for suites whose tests wait more than they compute.
 MANY = str((os.cpu_count() or 1) * 3 // 2 + 1)
-ROOTLESS = ["unit", "contract", "scenario", "tidy"]
+ROOTLESS = systems.ROOTLESS
 ASAN_SUITES = ["sanitize", "fuzz", "contract", "unit", "scenario"]
 # -g1: a finding names its lines, and no more is linked.
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Ddebug=false", "-Doptimization=1", "-Dcpp_args=-g1",
              "-Dtests=enabled", "-Dns3=disabled", "-Dmicro=disabled", "-Db_lundef=false"]
-CLANG = {"CC": "clang-16", "CXX": "clang++-16", "CXX_LD": "gold"}
-
+# As tools/bootstrap installs it: 16 on Debian 12, 18 on Ubuntu 24.04, 19 on Debian 13.
+LLVM = next((version for version in ("16", "18", "19") if shutil.which(f"clang++-{version}")), "16")
+CLANG = {"CC": f"clang-{LLVM}", "CXX": f"clang++-{LLVM}", "CXX_LD": "gold"}
+# The other Debian than this machine's, and what only a root has.
+SYSTEMS = ("bookworm" if "trixie" in pathlib.Path("/etc/os-release").read_text() else "trixie",
+           "trixie:clang", "trixie:arm64")
 
 Play = Callable[[Commands], None]
 
@@ -118,11 +123,18 @@ def _no_ns3() -> str:
 
 
 def _no_clang() -> str:
-    return "" if shutil.which("clang++-16") else "clang-16 and libclang-rt-16-dev are not installed"
+    return "" if shutil.which(f"clang++-{LLVM}") else \
+        "clang-16 and libclang-rt-16-dev (or 18, 19) are not installed"
 
 
 def _no_clang_tidy() -> str:
-    return "" if shutil.which("clang-tidy-16") else "clang-tidy-16 is not installed"
+    return "" if shutil.which(f"clang-tidy-{LLVM}") else f"clang-tidy-{LLVM} is not installed"
+
+
+def part_of(system: systems.System) -> Part:
+    return Part(system.name, f"the suites without root on {system.words()}",
+                system.seconds, lambda do: systems.play(system, do),
+                lambda: systems.why_off(system), needs=("build", "rootless"))
 
 
 PARTS = [
@@ -158,6 +170,9 @@ MORE = [
          _no_ns3, is_aside=True, needs=("build",)),
     Part("ns3", "suite ns3: the simulator and its tools", 60, _suite("ns3", processes=MANY),
          _no_ns3),
+    *(part_of(systems.system_of(name)) for name in SYSTEMS),
 ]
 # What --turn adds, by the number of the commit. Each takes about the same.
-TURNS = [("vm", "cpu"), ("asan-build", "asan"), ("tsan-build", "tsan", "lint"), ("papers", "ns3")]
+TURNS = [("vm", "cpu"), ("asan-build", "asan"), ("tsan-build", "tsan", "lint"), ("papers", "ns3"),
+         *((name,) for name in SYSTEMS)]
+GROUPS = {"distros": SYSTEMS}  # one name for several parts

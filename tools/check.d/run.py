@@ -54,6 +54,11 @@ class Commands:
         self.say = say
         self.update = update
         self.tally = Tally()
+        # Of another system's root (systems.py): what stands before a command, what a person types
+        # there, and where its packages are.
+        self.inside: list[str] = []
+        self.alone = ""
+        self.root = pathlib.Path("/")
         self._before = IDLE if is_idle else []
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
@@ -75,7 +80,7 @@ class Commands:
             if self._is_stopped:
                 return 130
             process = subprocess.Popen(
-                [*self._before, *words], text=True, errors="replace",
+                [*self._before, *self.inside, *words], text=True, errors="replace",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 start_new_session=True, env={**os.environ, **(environment or {})})
             self._process = process
@@ -107,7 +112,7 @@ class Commands:
         words = ["meson", "setup", folder, "-Dwerror=true", *options]
         made = pathlib.Path(folder) / "build.ninja"
         if made.exists():
-            status = pathlib.Path("/var/lib/dpkg/status")
+            status = self.root / "var/lib/dpkg/status"
             if not status.exists() or status.stat().st_mtime <= made.stat().st_mtime:
                 return True
             # What was configured before a package came does not know it.
@@ -132,7 +137,8 @@ class Commands:
     def _note(self, name: str, code: int, lines: list[str]) -> bool:
         if code != 0:
             wrong = [line for line in lines if re.search(r"error|FAILED", line, re.IGNORECASE)]
-            self.tally.failures.append(Failure(name, name, tail(wrong[:20] + lines[-40:])))
+            self.tally.failures.append(
+                Failure(name, self.alone + name, tail(wrong[:20] + lines[-40:])))
             self.say(f"   FAILED  {name}")
         return code == 0
 
@@ -140,7 +146,9 @@ class Commands:
                environment: dict[str, str] | None = None,
                names: list[str] | None = None) -> list[str]:
         """Plays the tests of these suites (of them the named ones). Returns those that failed."""
-        log = pathlib.Path(folder) / "meson-logs" / f"testlog-{'-'.join(suites)}.json"
+        log = log_of(folder, suites)
+        if names:
+            log = log.with_stem(log.stem + "-again")
         words = ["meson", "test", "-C", folder, "--logbase", log.stem, *(options or [])]
         for suite in suites:
             words += ["--suite", suite]
@@ -169,7 +177,7 @@ class Commands:
         return self._count(folder, suites, log, code)
 
     def _count(self, folder: str, suites: list[str], log: pathlib.Path, code: int) -> list[str]:
-        again = f"meson test -C {folder} --suite {' --suite '.join(suites)}"
+        again = f"{self.alone}meson test -C {folder} --suite {' --suite '.join(suites)}"
         failed: list[str] = []
         seen = 0
         for line in log.read_text(errors="replace").splitlines() if log.exists() else []:
@@ -204,6 +212,10 @@ class Commands:
         still = self.suites(folder, suites, ["--num-processes", "1", *options], environment, failed)
         self.tally.unsteady += [failure.name for name, failure in zip(failed, first, strict=True)
                                 if name not in still]
+
+
+def log_of(folder: str, suites: list[str]) -> pathlib.Path:
+    return pathlib.Path(folder) / "meson-logs" / f"testlog-{'-'.join(suites)}.json"
 
 
 def tests_of(folder: str, suites: list[str]) -> list[dict]:

@@ -5,7 +5,7 @@
 It looks at every C++ file that goes into the program and the library, or at the named ones, with
 the include folders and macros that BUILD_FOLDER compiles them with (none where it does not). One
 precompiled header of the standard library serves them all: without it the parser takes most of the
-time. Exit code 0: no finding. 1: findings, which are printed. 77: clang-tidy-16 is not installed.
+time. Exit code 0: no finding. 1: findings, which are printed. 77: clang-tidy is not installed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+LLVM = next((version for version in ("16", "18", "19") if shutil.which(f"clang-tidy-{version}")
+             and shutil.which(f"clang++-{version}")), "")
 FOLDERS = ("engine", "xdp", "control", "transfer", "tools")
 # Built against ns-3, whose headers are C++17 and full of findings.
 LEFT_OUT = ("tools/ns3", "tools/pch")
@@ -76,7 +78,7 @@ def look_at(name: str, arguments: list[str], build: pathlib.Path, header: str) -
     if not any(word.startswith("-m") for word in arguments):  # else the header is of another CPU
         arguments = [*arguments, "-include-pch", header]
     done = subprocess.run(
-        ["clang-tidy-16", "--quiet", f"--config-file={ROOT}/.clang-tidy", name, "--", *COMMON,
+        [f"clang-tidy-{LLVM}", "--quiet", f"--config-file={ROOT}/.clang-tidy", name, "--", *COMMON,
          *arguments], cwd=build, capture_output=True, text=True, check=False)
     lines = [line for line in done.stderr.splitlines() if "error:" in line]
     text = done.stdout + ("\n".join(lines) if done.returncode != 0 else "")
@@ -88,14 +90,14 @@ def main() -> int:
     if len(sys.argv) < 2:
         print(__doc__)
         return 2
-    if shutil.which("clang-tidy-16") is None or shutil.which("clang++-16") is None:
-        print("clang-tidy: skipped: clang-tidy-16 and clang-16 are not installed")
+    if not LLVM:
+        print("clang-tidy: skipped: clang-tidy-16 and clang-16 (or 18, 19) are not installed")
         return 77
     build = pathlib.Path(sys.argv[1]).resolve()
     sources = sources_of(build, sys.argv[2:])
     with tempfile.TemporaryDirectory() as folder:
         header = str(pathlib.Path(folder, "std.pch"))
-        subprocess.run(["clang++-16", *COMMON, "-x", "c++-header", "-o", header,
+        subprocess.run([f"clang++-{LLVM}", *COMMON, "-x", "c++-header", "-o", header,
                         str(ROOT / "tools/pch/headers/std.hpp")], check=True)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             work = [pool.submit(look_at, name, arguments, build, header)
