@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,21 @@ class Skip(Exception):
 def check(condition, claim) -> None:
     if not condition:
         raise AssertionError(claim)
+
+
+def free_address() -> str:
+    """A port of 127.0.0.1 that is free for TCP and UDP, below those that the kernel draws, and by
+    the process: what other tests open meanwhile takes another."""
+    for step in range(1000):
+        port = 10_000 + (os.getpid() * 7 + step) % 20_000
+        try:
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                with socket.socket(type=kind) as probe:
+                    probe.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return f"127.0.0.1:{port}"
+    raise RuntimeError("find a free port: 1000 are taken")
 
 
 class End:

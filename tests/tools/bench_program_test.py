@@ -10,14 +10,14 @@ Bounds: none on speed.
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
-from program import CODE, PATIENCE, check, main  # noqa: E402  (found beside the lab's tests)
+# Found beside the lab's tests.
+from program import CODE, PATIENCE, check, free_address, main  # noqa: E402
 
 PARTS: dict[str, tuple[list[str], list[str]]] = {
     "aead": (["--frame-size", "1472"], [
@@ -122,9 +122,7 @@ def test_what_is_wrong_is_told_with_a_remedy_and_before_a_lab_is_made(onehop) ->
 
 
 def test_two_hosts_each_tell_their_end(onehop) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = free_address()
     environment = {**os.environ, "ONEHOP_CODE": CODE, "ONEHOP_STATE_DIR": ""}
     serve = subprocess.Popen(
         [str(onehop), "bench", "serve", "--listen", address, "-r", "2", "--json"],
@@ -151,9 +149,7 @@ def test_two_hosts_each_tell_their_end(onehop) -> None:
 
 
 def test_a_receiving_end_tells_its_wakeups_in_text(onehop) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = free_address()
     environment = {**os.environ, "ONEHOP_CODE": CODE, "ONEHOP_STATE_DIR": ""}
     serve = subprocess.Popen([str(onehop), "bench", "serve", "--listen", address, "-r", "1"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -3,7 +3,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
-from program import CODE, End, check, end_all  # noqa: E402
+from program import CODE, End, check, end_all, free_address  # noqa: E402
 MB = 1_000_000
 
 
@@ -27,9 +26,7 @@ class Loopback:
         self.target = self.work / "in"
         self.target.mkdir()
         self.state, self._ends, self.prefix = "", [], []
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.address = free_address()
         return self
 
     def __exit__(self, *_) -> None:
