@@ -6,7 +6,6 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,10 +13,9 @@
 #include <cerrno>
 #include <vector>
 
-#include "control/p2p/dhcp_server.hpp"
+#include "engine/base/fd.hpp"
 #include "engine/base/interface.hpp"
 #include "engine/base/netlink_message.hpp"
-#include "engine/base/time.hpp"
 
 namespace onehop::p2p {
 
@@ -32,9 +30,9 @@ constexpr std::array<Ipv4, 4> own_candidates{0xc0a83101,   // 192.168.49.1
                                              0x0a953101};  // 10.149.49.1
 /// A shorter prefix is a default route, or a part of one as VPNs set them.
 constexpr unsigned default_bits_max = 7;
-/// Between two looks whether the group is there. Longer: the address stays for so long on an
-/// interface that outlives its group.
-constexpr Nanos poll_interval = 1s;
+//= RFC 2131 §4.1
+constexpr std::uint16_t dhcp_server_port = 67;
+constexpr Ipv4 group_mask = ~Ipv4{0} << (32 - group_prefix_bits);
 
 /// set_address adds or removes it (RTM_NEWADDR, RTM_DELADDR).
 Result<void> set_address(std::uint16_t verb, int ifindex, Ipv4 own) {
@@ -68,22 +66,16 @@ Result<std::vector<Ipv4Route>> read_routes() {
   return routes;
 }
 
-/// open_socket: SO_BINDTODEVICE comes before bind, so that servers of other interfaces do not
-/// conflict; SO_REUSEADDR is not set, so that one of this interface does.
-Result<Fd> open_socket(const std::string& interface, const std::string& attempt) {
-  Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-  const int is_on = 1;
+/// try_port takes UDP port 67 of the interface and gives it back: 0, or the errno. SO_BINDTODEVICE
+/// comes before bind, so that servers of other interfaces do not conflict.
+int try_port(const std::string& interface) {
+  const Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   const sockaddr_in any{.sin_family = AF_INET, .sin_port = htons(dhcp_server_port)};
-  if (fd.is_open() &&
-      ::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),
-                   static_cast<socklen_t>(interface.size())) == 0 &&
-      ::setsockopt(fd.get(), SOL_SOCKET, SO_BROADCAST, &is_on, sizeof is_on) == 0 &&
-      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0)
-    return fd;
-  if (errno == EADDRINUSE)
-    return Error{ExitCode::io_unavailable, attempt, "another DHCP server has UDP port 67",
-                 "ss -lunp 'sport = 67' names it", EADDRINUSE};
-  return errno_error(ExitCode::io_unavailable, attempt);
+  const bool is_free = fd.is_open() &&
+                       ::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),
+                                    static_cast<socklen_t>(interface.size())) == 0 &&
+                       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0;
+  return is_free ? 0 : errno;
 }
 
 /// explain names the remedy where a privilege is missing.
@@ -113,8 +105,11 @@ Result<GroupIpv4> GroupIpv4::open(const std::string& interface) {
   const std::string attempt = "give IPv4 addresses on " + interface;
   const int ifindex = static_cast<int>(::if_nametoindex(interface.c_str()));
   if (ifindex == 0) return errno_error(ExitCode::io_unavailable, attempt);
-  auto socket = open_socket(interface, attempt);
-  if (socket.has_error()) return explain(socket.error(), attempt);
+  if (const int taken = try_port(interface); taken == EADDRINUSE)
+    return Error{ExitCode::io_unavailable, attempt, "another DHCP server has UDP port 67",
+                 "ss -lunp 'sport = 67' names it", EADDRINUSE};
+  else if (taken != 0)
+    return explain(errno_error(ExitCode::io_unavailable, attempt, {}, taken), attempt);
   const auto routes = read_routes();
   if (routes.has_error()) return explain(routes.error(), attempt);
   const auto own = choose_group_address(routes.value());
@@ -124,39 +119,19 @@ Result<GroupIpv4> GroupIpv4::open(const std::string& interface) {
                  "ip route show table all lists them", 0};
   if (const auto added = set_address(RTM_NEWADDR, ifindex, *own); added.has_error())
     return explain(added.error(), attempt);
-  return GroupIpv4{ifindex, *own, std::move(socket).value()};
+  return GroupIpv4{interface, ifindex, *own};
 }
 
 GroupIpv4::~GroupIpv4() {
   // It fails where the interface has gone, and the address with it.
-  if (socket_.is_open()) (void)set_address(RTM_DELADDR, ifindex_, own_);
+  if (ifindex_ != 0) (void)set_address(RTM_DELADDR, ifindex_, own_);
 }
 
-void GroupIpv4::serve(int stop_fd) {
-  DhcpServer server{own_};
-  std::array<std::byte, dhcp_request_bytes_max> bytes;
-  Instant look_at{};
-  for (;;) {
-    const Instant now = monotonic_now();
-    if (now >= look_at) {
-      const auto interface = read_interface(ifindex_);
-      if (interface.has_error() || !interface.value().has_carrier) return;
-      look_at = now + poll_interval;
-    }
-    pollfd fds[2] = {{socket_.get(), POLLIN, 0}, {stop_fd, POLLIN, 0}};
-    (void)::poll(fds, 2, static_cast<int>(poll_interval / 1ms));
-    if ((fds[1].revents & POLLIN) != 0) return;
-    const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_TRUNC);
-    if (got < 0 || static_cast<std::size_t>(got) > bytes.size()) continue;
-    const auto answer = server.answer(now, std::span{bytes}.first(static_cast<std::size_t>(got)));
-    if (!answer) continue;
-    const sockaddr_in to{.sin_family = AF_INET,
-                         .sin_port = htons(dhcp_client_port),
-                         .sin_addr = {.s_addr = htonl(answer->to)}};
-    // Lost, or the queue is full: the client asks again.
-    (void)!::sendto(socket_.get(), answer->bytes.data(), answer->size, 0,
-                    reinterpret_cast<const sockaddr*>(&to), sizeof to);
-  }
+bool GroupIpv4::has_server() const { return try_port(interface_) == EADDRINUSE; }
+
+bool GroupIpv4::is_over() const {
+  const auto interface = read_interface(ifindex_);
+  return interface.has_error() || !interface.value().has_carrier;
 }
 
 }  // namespace onehop::p2p

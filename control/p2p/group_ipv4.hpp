@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// GroupIpv4: IPv4 on the interface of a group that this machine owns. Stations that are no onehop
-// ask for an address by DHCP, and leave where none comes.
-//
-//   phone ── DISCOVER, REQUEST ─▶ port 67, bound to p2p-wlan0-0 ─▶ DhcpServer
-//         ◀─ OFFER, ACK ─────────
-//
-// This machine takes the .1 of a /24 that is in none of its routes. Both the address and the socket
-// are gone with the object. One thread.
+// GroupIpv4: this machine's IPv4 address on the interface of a group that it owns, the .1 of a /24
+// that is in none of its routes. It is gone with the object. One thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
-#include "control/p2p/dhcp_message.hpp"
-#include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
 
 namespace onehop::p2p {
+
+/// Ipv4 is an address in host order: 192.168.49.1 is 0xc0a83101. 0: none.
+using Ipv4 = std::uint32_t;
+
+inline constexpr unsigned group_prefix_bits = 24;
 
 /// Ipv4Route: a destination that the kernel has a route to.
 struct Ipv4Route {
@@ -31,29 +30,33 @@ struct Ipv4Route {
 
 class GroupIpv4 {
  public:
-  /// open takes the address and the port. Errors: privilege_missing (CAP_NET_ADMIN,
-  /// CAP_NET_BIND_SERVICE), io_unavailable where another program has the port, or all networks are
-  /// in use. Syscalls: socket, setsockopt, bind, sendto, recvmsg.
+  /// open takes the address. Errors: privilege_missing (CAP_NET_ADMIN, CAP_NET_BIND_SERVICE),
+  /// io_unavailable where a DHCP server has the interface, or all networks are in use.
+  /// Syscalls: socket, setsockopt, bind, sendto, recvmsg.
   [[nodiscard]] static Result<GroupIpv4> open(const std::string& interface);
   ~GroupIpv4();
-  GroupIpv4(GroupIpv4&&) noexcept = default;
+  GroupIpv4(GroupIpv4&& other) noexcept
+      : interface_{std::move(other.interface_)},
+        ifindex_{std::exchange(other.ifindex_, 0)},
+        own_{other.own_} {}
   GroupIpv4& operator=(GroupIpv4&&) = delete;
 
-  [[nodiscard]] int fd() const { return socket_.get(); }
-
-  /// serve answers until `stop_fd` is readable, or the interface is gone or has no carrier, which
-  /// is how a group ends. Syscalls: poll, recvfrom, sendto.
-  void serve(int stop_fd);
+  [[nodiscard]] const std::string& interface() const { return interface_; }
+  [[nodiscard]] Ipv4 own() const { return own_; }
+  /// has_server: a DHCP server has taken the interface. It needs CAP_NET_BIND_SERVICE.
+  [[nodiscard]] bool has_server() const;
+  /// is_over: the interface is gone or has no carrier, which is how a group ends.
+  [[nodiscard]] bool is_over() const;
   /// abandon leaves the address where it is: a forked process has it now.
-  void abandon() { socket_.close(); }
+  void abandon() { ifindex_ = 0; }
 
  private:
-  GroupIpv4(int ifindex, Ipv4 own, Fd socket)
-      : ifindex_{ifindex}, own_{own}, socket_{std::move(socket)} {}
+  GroupIpv4(std::string interface, int ifindex, Ipv4 own)
+      : interface_{std::move(interface)}, ifindex_{ifindex}, own_{own} {}
 
-  int ifindex_;
+  std::string interface_;
+  int ifindex_;  // 0: nothing is to be undone
   Ipv4 own_;
-  Fd socket_;  // closed: nothing is to be undone
 };
 
 }  // namespace onehop::p2p

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Goal:   a plain station gets an address by a real DHCP client, and nothing of it outlives the
 //         group, the process, or a failure.
-// Method: two network namespaces with a veth pair between them, busybox's udhcpc in one. Needs root
-//         and busybox: of this system, or as the virtual machine's tests unpack it.
+// Method: two network namespaces with a veth pair between them, busybox's udhcpc in one. Needs
+// root,
+//         dnsmasq, and busybox: of this system, or as the virtual machine's tests unpack it.
 // Bounds: exact; what a process does is waited for, at most 10 s.
 #include "tools/p2p/ipv4_keeper.hpp"
 
@@ -48,17 +49,19 @@ std::string find_busybox() {
   test::skip("busybox is not installed, and tests/vm/vm has not unpacked it");
 }
 
-/// keeper is the process id of the one in the calling thread's namespace; 0: there is none.
-pid_t keeper() {
+/// process is the one of this name in the calling thread's namespace; 0: there is none.
+pid_t process(const std::string& name) {
   std::error_code failed;
   const fs::path ours = fs::read_symlink("/proc/thread-self/ns/net", failed);
   for (const auto& entry : fs::directory_iterator{"/proc", failed}) {
-    if (read_file(entry.path() / "comm") != "onehop-dhcp\n") continue;
+    if (read_file(entry.path() / "comm") != name + "\n") continue;
     if (fs::read_symlink(entry.path() / "ns/net", failed) == ours)
       return std::stoi(entry.path().filename());
   }
   return 0;
 }
+pid_t keeper() { return process("onehop-dhcp"); }
+pid_t server() { return process("dnsmasq"); }
 
 class World {
  public:
@@ -92,7 +95,7 @@ class World {
     return host.inside([] { return p2p::keep_ipv4("g0"); });
   }
   bool is_kept() {
-    return host.inside([] { return keeper() != 0; });
+    return host.inside([] { return keeper() != 0 || server() != 0; });
   }
   bool has_address() {
     return host.inside([] { return std::system("ip -4 -o addr show dev g0 | grep -q inet") == 0; });
@@ -133,19 +136,25 @@ void test_a_station_gets_a_lease(World& world) {
   EXPECT(has(world.lease(), "\nip=192.168.50.10\n"));
   world.station.run("ip link set s0 address 02:00:00:00:00:99");
   EXPECT(has(world.lease(), "\nip=192.168.50.11\n"));
+  EXPECT(!fs::exists("/var/lib/misc/dnsmasq.leases"));
 }
 
-void test_d5_what_serves_has_one_privilege(World& world) {
-  const pid_t pid = world.host.inside(keeper);
-  const std::string status = read_file("/proc/" + std::to_string(pid) + "/status");
-  EXPECT(has(status, "\nUid:\t65534\t65534\t65534\t65534\n"));
-  EXPECT(has(status, "\nCapEff:\t0000000000001000\n"));  // CAP_NET_ADMIN
-  EXPECT(has(status, "\nNoNewPrivs:\t1\n"));
+void test_d5_what_serves_has_few_privileges(World& world) {
+  const auto status_of = [&world](pid_t (*which)()) {
+    return read_file("/proc/" + std::to_string(world.host.inside(which)) + "/status");
+  };
+  const std::string kept = status_of(keeper), serving = status_of(server);
+  for (const std::string& status : {kept, serving}) {
+    EXPECT(has(status, "\nUid:\t65534\t65534\t65534\t65534\n"));
+    EXPECT(has(status, "\nNoNewPrivs:\t1\n"));
+  }
+  EXPECT(has(kept, "\nCapPrm:\t0000000000001000\n"));     // CAP_NET_ADMIN
+  EXPECT(has(serving, "\nCapPrm:\t0000000000001400\n"));  // and CAP_NET_BIND_SERVICE
   int descriptors = 0;
   for ([[maybe_unused]] const auto& entry :
-       fs::directory_iterator{"/proc/" + std::to_string(pid) + "/fd"})
+       fs::directory_iterator{"/proc/" + std::to_string(world.host.inside(keeper)) + "/fd"})
     ++descriptors;
-  EXPECT(descriptors == 5);  // /dev/null three times, its socket, its signals
+  EXPECT(descriptors == 5);  // /dev/null three times, its signals, what dnsmasq says
 }
 
 void test_a_second_server_is_named(World& world) {
@@ -170,6 +179,18 @@ void test_it_ends_with_its_group(World& world) {
   world.host.run("ip link del g0");
   EXPECT(wait_until([&] { return !world.is_kept(); }));
   world.link();
+}
+
+void test_the_server_ends_with_its_keeper(World& world) {
+  EXPECT(world.keep().has_value());
+  world.host.inside([] { return ::kill(keeper(), SIGKILL); });
+  EXPECT(wait_until([&] { return !world.is_kept(); }));
+  world.host.run("ip addr flush dev g0 scope global");  // nobody was left to take it back
+
+  EXPECT(world.keep().has_value());
+  world.host.inside([] { return ::kill(server(), SIGKILL); });
+  EXPECT(wait_until([&] { return !world.is_kept(); }));
+  EXPECT(!world.has_address());
 }
 
 void test_what_is_missing_is_said(World& world) {
@@ -201,11 +222,13 @@ void test_what_is_missing_is_said(World& world) {
 
 int main() {
   if (::geteuid() != 0) test::skip("it needs root, for network namespaces");
+  if (std::system("test -x /usr/sbin/dnsmasq") != 0) test::skip("dnsmasq-base is not installed");
   World world{find_busybox()};
   test_a_station_gets_a_lease(world);
-  test_d5_what_serves_has_one_privilege(world);
+  test_d5_what_serves_has_few_privileges(world);
   test_a_second_server_is_named(world);
   test_it_ends_with_its_group(world);
+  test_the_server_ends_with_its_keeper(world);
   test_what_is_missing_is_said(world);
   return test::failures > 0 ? 1 : 0;
 }

@@ -112,7 +112,7 @@ def check_nothing_left() -> None:
     """No group, no network of ours, no process."""
     for host in "ab":
         wait(lambda: not interfaces(host), f"no group is left on {host}: {interfaces(host)}", 20)
-    keepers = {"onehop-p2p", "onehop-dhcp"}
+    keepers = {"onehop-p2p", "onehop-dhcp", "dnsmasq"}
     wait(lambda: not keepers & processes(), "no keeper is left", 20)
 
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A process of its own that gives IPv4 addresses in a group for as long as the group lasts, so that
-// `p2p host` may end and `recv --p2p` may give up its privilege.
+// IPv4 in a group that this machine owns, for as long as the group lasts, so that `p2p host` may
+// end and `recv --p2p` may give up its privilege. Stations that are no onehop ask for an address by
+// DHCP, and leave where none comes. dnsmasq answers them, as in NetworkManager's own groups.
 //
-//   onehop p2p host ── address and socket are there ─▶ onehop-dhcp, until the interface has gone
+//   onehop p2p host ── takes the address ──▶ onehop-dhcp, until the interface has gone
+//                   ◀── dnsmasq has the port, or why not ──   └─▶ dnsmasq, which ends with it
 //
-// It keeps CAP_NET_ADMIN, to take the address back where the interface stays, and no other
-// privilege: what it reads comes from strangers. SIGTERM ends it, too.
+// Neither is root: onehop-dhcp keeps CAP_NET_ADMIN, to take the address back where the interface
+// stays. dnsmasq, which reads what strangers send, has this one, for its answers to stations
+// without an address, and CAP_NET_BIND_SERVICE. SIGTERM ends both.
 #pragma once
 
 #include <string>
@@ -14,8 +17,9 @@
 
 namespace onehop::p2p {
 
-/// keep_ipv4 starts it. Call it before there are threads.
-/// Errors: those of GroupIpv4::open. Syscalls: fork, waitpid.
+/// keep_ipv4 starts them. Call it before there are threads.
+/// Errors: those of GroupIpv4::open; io_unavailable where dnsmasq is not there or does not start.
+/// Syscalls: fork, execve, waitpid.
 [[nodiscard]] Result<void> keep_ipv4(const std::string& interface);
 
 }  // namespace onehop::p2p
