@@ -139,7 +139,7 @@ Result<void> DpdkDevice::bring_up(const DpdkDeviceConfig& config) {
 
 Result<void> DpdkDevice::set_up_queues() {
   rte_eth_dev_info info{};
-  (void)rte_eth_dev_info_get(port_, &info);
+  ONEHOP_TRYV(check("query", facts_.name, rte_eth_dev_info_get(port_, &info)));
   const auto size_of = [](const rte_eth_dev_portconf& conf) {
     return conf.ring_size != 0 ? conf.ring_size : ring_frames_default;
   };
@@ -173,8 +173,8 @@ Result<void> DpdkDevice::set_up_queues() {
 // hardware free in bulk, and late, unless they can be asked.
 void DpdkDevice::find_telemetry(const DpdkDeviceConfig& config) noexcept {
   rte_eth_dev_info info{};
-  (void)rte_eth_dev_info_get(port_, &info);
-  const bool is_zero_copy_memif = facts_.driver == "net_memif" &&
+  const bool is_known = rte_eth_dev_info_get(port_, &info) == 0;
+  const bool is_zero_copy_memif = is_known && facts_.driver == "net_memif" &&
                                   argument_of(arguments_of(info), "zero-copy=") == "yes" &&
                                   argument_of(arguments_of(info), "role=") != "server";
   facts_.has_done_cleanup = rte_eth_tx_done_cleanup(port_, 0, 0) >= 0;
