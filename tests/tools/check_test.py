@@ -28,6 +28,7 @@ import parts  # noqa: E402
 import systems  # noqa: E402
 from run import Commands, Failure, log_of, targets_of  # noqa: E402
 
+INSIDE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
 PROJECT = """project('tiny', 'c')
 made = executable('made', 'made.c', build_by_default: false)
 test('passes', made, suite: 'one')
@@ -138,6 +139,14 @@ def interrupt() -> None:
     assert code != 0 and time.monotonic() - begun < 60, code
     assert not pathlib.Path("/proc", lines[0]).exists(), "the command is still there"
     assert do.run(["true"], lines.append) == 130, "it goes on after a stop"
+
+    if subprocess.run([*INSIDE, "true"], capture_output=True, check=False).returncode == 0:
+        do = Commands(lambda text: None, lambda done, total, doing: None)
+        do.inside = INSIDE
+        threading.Timer(0.5, do.stop).start()
+        begun = time.monotonic()
+        code = do.run(["sh", "-c", "sleep 600; true"], lines.append)
+        assert code != 0 and time.monotonic() - begun < 60, code
 
 
 def arguments() -> None:

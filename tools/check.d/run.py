@@ -69,7 +69,9 @@ class Commands:
             self._is_stopped = True
             if self._process is not None and self._process.returncode is None:
                 try:
-                    os.killpg(self._process.pid, 15)
+                    # The first process of a namespace ignores what it has no handler for; with it
+                    # goes all that is in there.
+                    os.killpg(self._process.pid, 9 if self.inside else 15)
                 except ProcessLookupError:
                     pass
 

@@ -111,7 +111,8 @@ def why_off(system: System) -> str:
     if not system.root.exists() and shutil.which("mmdebstrap") is None:
         return "mmdebstrap is not installed"
     if system.release == "noble" and not system.root.exists() and not _keyring():
-        return "the key of Ubuntu's archive is not here (Debian 13: package ubuntu-keyring)"
+        return "the keys of Ubuntu's archive are not here: tools/distros trixie, and then " \
+               "tools/distros trixie -- apt-get install -y ubuntu-keyring"
     return ""
 
 
