@@ -23,6 +23,11 @@ def main(program: str) -> int:
         print("skipped: readelf and objdump (binutils) are not installed")
         return 77
     headers = output_of("readelf", "-hlW", program)
+    # A frame of more than a page is probed page by page.
+    objdump, probe = "objdump", r"orq\s+\$0x0,"
+    if "AArch64" in headers:
+        cross = "aarch64-linux-gnu-objdump"
+        objdump, probe = shutil.which(cross) or objdump, r"str\s+xzr, \[sp, #1024\]"
     dynamic = output_of("readelf", "-dW", program)
     symbols = output_of("readelf", "-W", "--dyn-syms", program)
     notes = output_of("readelf", "-nW", program)
@@ -35,9 +40,7 @@ def main(program: str) -> int:
         "stack protector": "__stack_chk_fail" in symbols,
         "_FORTIFY_SOURCE": re.search(r"__(memcpy|snprintf|vsnprintf|read|recv)_chk", symbols)
                            is not None,
-        # -fstack-clash-protection: a frame of more than a page is probed page by page.
-        "stack clash protection": re.search(r"orq\s+\$0x0,", output_of("objdump", "-d", program))
-                                  is not None,
+        "stack clash protection": re.search(probe, output_of(objdump, "-d", program)) is not None,
     }
     # What SECURITY.md says of CET is what the linker made of it: without the property of both kinds
     # nothing turns it on, whatever single functions begin with.
