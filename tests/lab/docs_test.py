@@ -27,6 +27,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md")) + [ROOT / "CONTRIBUTING.md"]
 # Pages whose commands a test of their own runs.
 OWN_TEST: dict[str, str] = {
     "embedding.md": "tests/transfer/embedding_test.py",
+    "rings.md": "tests/lab/rings_test.py",
     "wifi-direct.md": "tests/vm/p2p_send",
 }
 # Lines that nothing here runs: how they begin, and why not.

@@ -28,6 +28,8 @@ struct DoctorOptions {
 [[nodiscard]] ExitCode doctor_command(const DoctorOptions& options);
 [[nodiscard]] CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch);
 [[nodiscard]] ExitCode watch_command(const WatchOptions& options);
+[[nodiscard]] CLI::App* add_rings_command(CLI::App& app, RingsOptions& rings);
+[[nodiscard]] ExitCode rings_command(const RingsOptions& options);
 [[nodiscard]] ExitCode plot_command(const PlotOptions& options);
 [[nodiscard]] ExitCode version_command(bool is_verbose);
 

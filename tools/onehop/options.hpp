@@ -64,6 +64,16 @@ struct WatchOptions {
   bool is_json = false;
 };
 
+struct RingsOptions {
+  std::string program;  ///< PID or name; empty: the only one
+  double rate_hz = 50;
+  std::optional<double> interval_seconds;
+  std::vector<std::string> fail_above, fail_below;  ///< "80", "rx=80"
+  std::string trace_file;                           ///< empty: none
+  bool is_once = false;
+  bool is_json = false;
+};
+
 struct PlotOptions {
   std::vector<std::string> traces, labels;
   std::vector<std::string> capacities;  ///< none, one for all traces, or one for each: a rate, or a

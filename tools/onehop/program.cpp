@@ -299,6 +299,7 @@ class Program {
   RecvCommand recv_;
   DoctorOptions doctor_;
   WatchOptions watch_;
+  RingsOptions rings_;
   bench::BenchOptions bench_;
   PlotOptions plot_;
 #if ONEHOP_HAS_LAB
@@ -333,6 +334,7 @@ Program::Program() {
   add(add_recv_command(app_, recv_), [this] { return recv_command(std::move(recv_)); });
   add(add_doctor_command(app_, doctor_), [this] { return doctor_command(doctor_); });
   add(add_watch_command(app_, watch_), [this] { return watch_command(watch_); });
+  add(add_rings_command(app_, rings_), [this] { return rings_command(rings_); });
   add(bench::add_bench_command(app_, bench_), [this] { return bench::bench_command(bench_); });
   add(add_plot_command(app_, plot_), [this] { return plot_command(plot_); });
 #if ONEHOP_HAS_LAB

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "engine/base/time.hpp"
 #include "tools/onehop/commands.hpp"
@@ -133,21 +132,9 @@ class Viewer {
         ONEHOP_TRY(is_open, take_messages());
         if (!is_open) return success();
       }
-      for (int signal = signals.next(); signal != 0; signal = signals.next()) {
-        if (signal == SIGTSTP && terminal != nullptr)
-          terminal->suspend();
-        else if (signal == SIGTSTP)
-          ::raise(SIGSTOP);
-        else if (signal == SIGCONT && terminal != nullptr)
-          terminal->resume();
-        else if (signal != SIGWINCH && signal != SIGCONT)
-          return success();
-        shown_at = {};  // draw at once, in the size it now has
-      }
-      if (entries[2].revents != 0) {
-        const char key = terminal->take_key();
-        if (key == 'q' || key == '\x04' || (entries[2].revents & POLLHUP) != 0) return success();
-      }
+      const watch::Wish wish = watch::attend(signals, terminal, entries[2].revents);
+      if (wish == watch::Wish::end) return success();
+      if (wish == watch::Wish::draw) shown_at = {};
     }
   }
 

@@ -115,4 +115,22 @@ void Terminal::resume() {
   enter();
 }
 
+Wish attend(const Signals& signals, Terminal* terminal, short key_events) {
+  Wish wish = Wish::none;
+  for (int signal = signals.next(); signal != 0; signal = signals.next()) {
+    if (signal == SIGTSTP && terminal != nullptr)
+      terminal->suspend();
+    else if (signal == SIGTSTP)
+      ::raise(SIGSTOP);
+    else if (signal == SIGCONT && terminal != nullptr)
+      terminal->resume();
+    else if (signal != SIGWINCH && signal != SIGCONT)
+      return Wish::end;
+    wish = Wish::draw;  // at once, in the size it now has
+  }
+  if (key_events == 0 || terminal == nullptr) return wish;
+  const char key = terminal->take_key();
+  return key == 'q' || key == '\x04' || (key_events & POLLHUP) != 0 ? Wish::end : wish;
+}
+
 }  // namespace onehop::watch

@@ -7,6 +7,7 @@
 #include <termios.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -64,5 +65,12 @@ class Terminal {
   void leave();
   std::optional<termios> keys_;  // as they were; absent where standard input is no terminal
 };
+
+/// Wish: what the person at the terminal asks of a view.
+enum class Wish : std::uint8_t { none, draw, end };
+/// attend takes the signals that are pending, and a key where `key_events` (of poll, for standard
+/// input) says that there is one. It stops this process where that is asked. `terminal` may be
+/// null.
+[[nodiscard]] Wish attend(const Signals& signals, Terminal* terminal, short key_events);
 
 }  // namespace onehop::watch
