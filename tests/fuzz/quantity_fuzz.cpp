@@ -7,7 +7,7 @@
 #include "engine/base/address.hpp"
 #include "engine/base/rate_text.hpp"
 #include "tests/fuzz/text_inputs.hpp"
-#include "tools/onehop/bench/options.hpp"
+#include "tools/bench/options.hpp"
 #include "transfer/settings.hpp"
 
 using namespace onehop;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""What the tests of the lab share. PROGRAM is lab-tool, the first word of their command line."""
+"""What the tests of the lab share. PROGRAM is onehop, the first word of their command line."""
 
 import ctypes
 import os

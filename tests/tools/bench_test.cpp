@@ -15,16 +15,16 @@
 
 #include "engine/base/cpu.hpp"
 #include "engine/wire/frame.hpp"
-#include "tools/onehop/bench/core_distance.hpp"
-#include "tools/onehop/bench/file_part.hpp"
-#include "tools/onehop/bench/hand_over.hpp"
-#include "tools/onehop/bench/meters.hpp"
-#include "tools/onehop/bench/micro.hpp"
-#include "tools/onehop/bench/options.hpp"
-#include "tools/onehop/bench/output.hpp"
-#include "tools/onehop/bench/part_points.hpp"
-#include "tools/onehop/bench/points.hpp"
-#include "tools/onehop/bench/table.hpp"
+#include "tools/bench/core_distance.hpp"
+#include "tools/bench/file_part.hpp"
+#include "tools/bench/hand_over.hpp"
+#include "tools/bench/meters.hpp"
+#include "tools/bench/micro.hpp"
+#include "tools/bench/options.hpp"
+#include "tools/bench/output.hpp"
+#include "tools/bench/part_points.hpp"
+#include "tools/bench/points.hpp"
+#include "tools/bench/table.hpp"
 
 namespace onehop::bench {
 namespace {

@@ -29,7 +29,11 @@ import systems  # noqa: E402
 from run import Commands, Failure, log_of, targets_of  # noqa: E402
 
 INSIDE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+OPTIONS = "option('labs', type: 'feature', value: 'auto')\n"
 PROJECT = """project('tiny', 'c')
+if get_option('labs').disabled()
+  subdir_done()
+endif
 made = executable('made', 'made.c', build_by_default: false)
 test('passes', made, suite: 'one')
 test('fails', find_program('sh'), args: ['-c', 'echo it is broken; exit 3'], suite: 'one')
@@ -53,7 +57,8 @@ progress.stop()
 def counts() -> None:
     said: list[str] = []
     do = Commands(said.append, lambda done, total, doing: None)
-    assert do.setup("build", []), do.tally.failures
+    assert do.setup("build", ["-Dlabs=disabled"]), do.tally.failures  # as tools/quickstart does
+    assert do.setup("build", ["-Dlabs=auto"]), do.tally.failures
     assert targets_of("build", ["one"]) == ["made"], targets_of("build", ["one"])
     assert do.ninja("build", targets_of("build", ["one"])), do.tally.failures
     failed = do.suites("build", ["one"])
@@ -182,6 +187,7 @@ def main() -> int:
         os.chdir(folder)
         build = pathlib.Path(folder, "build")
         pathlib.Path("meson.build").write_text(PROJECT.replace("@BUILD@", str(build)))
+        pathlib.Path("meson_options.txt").write_text(OPTIONS)
         pathlib.Path("made.c").write_text("int main(void) { return 0; }\n")
         reasons()
         counts()

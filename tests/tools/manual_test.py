@@ -162,7 +162,11 @@ def shown_commands() -> Iterator[Any]:
 
 def test_pages_show_options_that_are_there(onehop) -> None:
     root, seen = read(onehop), 0
+    absent = {entry.head for entry in root.sections["Laboratories"]
+              if "(not installed)" in entry.text}
     for page, words in shown_commands():
+        if words and words[0] in absent:
+            continue
         command = root
         while words and (below := next(
             (each for each in command.commands if each.path[-1] == words[0]), None)):

@@ -18,6 +18,7 @@ import systems
 from run import Commands
 
 BUILD, ASAN, TSAN = "build", "build-asan", "build-tsan"
+PLAIN = ["-Dbuildtype=release", "-Dlabs=auto"]
 # Processes for suites whose tests wait more than they compute.
 MANY = str((os.cpu_count() or 1) * 3 // 2 + 1)
 ROOTLESS = systems.ROOTLESS
@@ -47,7 +48,7 @@ class Part:
 
 
 def _build(do: Commands) -> None:
-    if do.setup(BUILD, ["-Dbuildtype=release"]):
+    if do.setup(BUILD, PLAIN):
         targets = run.targets_of(BUILD, [*ROOTLESS, "lab", "trial"])
         if _has_ns3():
             targets.append("tools/ns3/onehop-ns3")
@@ -60,7 +61,7 @@ def _has_ns3() -> bool:
 
 def _suite(*suites: str, processes: str = "1") -> Play:
     def play(do: Commands) -> None:
-        if do.setup(BUILD, ["-Dbuildtype=release"]):
+        if do.setup(BUILD, PLAIN):
             options = ["--num-processes", processes]
             failed = do.suites(BUILD, list(suites), options)
             do.again(BUILD, list(suites), failed, len(do.tally.failures) - len(failed), [])

@@ -110,12 +110,14 @@ class Commands:
 
     def setup(self, folder: str, options: list[str],
               environment: dict[str, str] | None = None) -> bool:
-        """Configures once, anew where packages came since; warnings are errors."""
+        """Configures once, anew where packages came since, or for the product alone
+        (tools/quickstart); warnings are errors."""
         words = ["meson", "setup", folder, "-Dwerror=true", *options]
         made = pathlib.Path(folder) / "build.ninja"
         if made.exists():
             status = self.root / "var/lib/dpkg/status"
-            if not status.exists() or status.stat().st_mtime <= made.stat().st_mtime:
+            is_new = not status.exists() or status.stat().st_mtime <= made.stat().st_mtime
+            if is_new and (made.parent / "meson-info/intro-tests.json").read_text() != "[]":
                 return True
             # What was configured before a package came does not know it.
             self.run(["meson", "configure", folder, "--clearcache"], lambda line: None)

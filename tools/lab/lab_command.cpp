@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "tools/lab/lab.hpp"
+#include "tools/onehop/laboratories.hpp"
 #include "tools/onehop/quantity.hpp"
 
 namespace onehop::lab {
@@ -67,8 +68,7 @@ void say_up(const std::string& name, const Profile& profile) {
 }  // namespace
 
 CLI::App* add_lab_command(CLI::App& app, LabCommand& command) {
-  CLI::App& lab =
-      *app.add_subcommand("lab", "a link between two hosts, built from network namespaces (root)");
+  CLI::App& lab = *app.add_subcommand("lab", tool::find_laboratory("lab")->about);
   lab.require_subcommand(1);
   command.up_ = lab.add_subcommand("up", "build a lab that stays until 'lab down'");
   command.down_ = lab.add_subcommand("down", "remove the lab, also one that a crash has left");

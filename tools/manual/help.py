@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+COMMANDS = ("Subcommands", "Laboratories")  # the headings of what has a help of its own
 INDENT = 28  # where the descriptions begin; a longer name has its description on the next line
 
 
@@ -58,7 +59,7 @@ class Command:
     def options(self) -> list[Entry]:
         return [
             entry for title, entries in self.sections.items()
-            if title not in ("Subcommands", "Positionals") for entry in entries
+            if title not in (*COMMANDS, "Positionals") for entry in entries
         ]
 
     def walk(self) -> Iterator[Any]:
@@ -99,6 +100,7 @@ def read(program, path=()) -> Any:
                           check=True)
     command = parse("\n" + done.stdout, path)
     command.commands = [
-        read(program, (*path, entry.head)) for entry in command.sections.get("Subcommands", [])
+        read(program, (*path, entry.head)) for title in COMMANDS
+        for entry in command.sections.get(title, []) if "(not installed)" not in entry.text
     ]
     return command

@@ -246,7 +246,8 @@ def install(program, readme, prefix: Path) -> None:
         "onehop.fish": "fish/vendor_completions.d/onehop.fish"
     }
     with tempfile.TemporaryDirectory() as folder:
-        make(program, readme, Path(folder))
+        # The installed one: it lists those laboratories alone that were installed with it.
+        make(prefix / program, readme, Path(folder))
         for path in sorted(Path(folder).iterdir()):
             target = prefix / "share" / places.get(path.name, f"man/man1/{path.name}")
             print(f"Installing {path.name} to {target.parent}")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// onehop-ns3: plays a scenario, one table of a paper, over ns-3's Wi-Fi and prints it.
+// onehop-ns3, which `onehop ns3` starts: plays a scenario, one table of a paper, over ns-3's Wi-Fi.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,9 @@
 
 #include "tools/ns3/scenario.hpp"
 #include "tools/ns3/table.hpp"
+#include "tools/onehop/command_line.hpp"
+#include "tools/onehop/laboratories.hpp"
+#include "tools/onehop/laboratory_program.hpp"
 
 namespace onehop::sim {
 namespace {
@@ -52,36 +55,35 @@ int run(const Options& options, const std::string& command_line) {
   return is_well ? 0 : 1;
 }
 
+void add_options(CLI::App& app, Options& options) {
+  CLI::App& ns3 = *app.add_subcommand("ns3", tool::find_laboratory("ns3")->about);
+  ns3.add_option("--scenario", options.scenario, "configs/ns3/NAME.toml")
+      ->required()
+      ->type_name("FILE");
+  ns3.add_option("--seed", options.how.seed, "first seed (1)")->check(CLI::Range(1, 1'000'000));
+  ns3.add_option("--seeds", options.how.seeds, "how many, instead of the scenario's")
+      ->check(CLI::Range(1, 1000));
+  ns3.add_flag("--bounded", options.how.is_bounded, "only the rows and columns that a bound names");
+  ns3.add_option("--row", options.how.rows,
+                 "this row alone, and those that a bound compares it with (repeat for more)")
+      ->type_name("ROW");
+  ns3.add_flag(
+      "--short", options.how.is_short,
+      "one seed, and only what the scenario's [short] keeps; bounds are shown, not judged");
+  ns3.add_option("--jobs", options.jobs, "points played at a time (one per core)")
+      ->check(CLI::Range(1, 1024));
+  ns3.add_option("--out", options.out, "folder for the text, JSON and gnuplot files")
+      ->type_name("FOLDER");
+  ns3.add_flag("--json", options.is_json, "print JSON instead of text");
+  ns3.add_flag("--quiet", options.is_quiet, "no line per point");
+}
+
 }  // namespace
 }  // namespace onehop::sim
 
 int main(int argc, char** argv) {
   onehop::sim::Options options;
-  CLI::App app{"onehop-ns3: one table of a paper over ns-3's Wi-Fi, the paper's values beside ours",
-               "onehop-ns3"};
-  app.set_version_flag("--version", ONEHOP_VERSION);
-  app.add_option("--scenario", options.scenario, "configs/ns3/NAME.toml")->required();
-  app.add_option("--seed", options.how.seed, "first seed (1)")->check(CLI::Range(1, 1'000'000));
-  app.add_option("--seeds", options.how.seeds, "how many, instead of the scenario's")
-      ->check(CLI::Range(1, 1000));
-  app.add_flag("--bounded", options.how.is_bounded, "only the rows and columns that a bound names");
-  app.add_option("--row", options.how.rows,
-                 "this row alone, and those that a bound compares it with (repeat for more)");
-  app.add_flag(
-      "--short", options.how.is_short,
-      "one seed, and only what the scenario's [short] keeps; bounds are shown, not judged");
-  app.add_option("--jobs", options.jobs, "points played at a time (one per core)")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--out", options.out, "folder for the text, JSON and gnuplot files");
-  app.add_flag("--json", options.is_json, "print JSON instead of text");
-  app.add_flag("--quiet", options.is_quiet, "no line per point");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : 2;
-  }
-  std::string command_line;
-  for (int i = 0; i < argc; ++i) command_line += (i == 0 ? "" : " ") + std::string{argv[i]};
-  return onehop::sim::run(options, command_line);
+  return onehop::tool::run_laboratory(
+      argc, argv, "ns3", [&](CLI::App& app) { add_options(app, options); },
+      [&] { return run(options, onehop::tool::command_line()); });
 }

@@ -30,7 +30,6 @@ struct DoctorOptions {
 [[nodiscard]] ExitCode watch_command(const WatchOptions& options);
 [[nodiscard]] CLI::App* add_rings_command(CLI::App& app, RingsOptions& rings);
 [[nodiscard]] ExitCode rings_command(const RingsOptions& options);
-[[nodiscard]] ExitCode plot_command(const PlotOptions& options);
 [[nodiscard]] ExitCode version_command(bool is_verbose);
 
 }  // namespace onehop::tool

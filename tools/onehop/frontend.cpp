@@ -12,6 +12,7 @@
 #include "engine/base/thread.hpp"
 #include "tools/onehop/conflicts.hpp"
 #include "tools/onehop/quantity.hpp"
+#include "tools/onehop/terminal.hpp"
 #include "tools/onehop/tree_text.hpp"
 #include "tools/watch/telemetry.hpp"
 

@@ -5,9 +5,11 @@
 
 #include "engine/base/memory.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/laboratories.hpp"
 #include "tools/onehop/memory.hpp"
 
 int main(int argc, char** argv) {
+  if (const auto code = onehop::tool::start_laboratory(argc, argv)) return static_cast<int>(*code);
   onehop::tool::end_where_memory_is_refused();
   // A file that grows past the limit (ulimit -f) is an error of that file, EFBIG.
   (void)std::signal(SIGXFSZ, SIG_IGN);

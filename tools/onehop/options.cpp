@@ -9,8 +9,6 @@
 namespace onehop::tool {
 
 namespace {
-std::string remembered_command_line;
-
 void add_output_options(CLI::App& app, api::Options& o, OutputOptions& output) {
   app.option_defaults()->group("Output");
   app.add_option("--trace", o.trace_file, "write one row per control tick to this file (CSV)")
@@ -149,13 +147,6 @@ void add_p2p_options([[maybe_unused]] CLI::App& app, [[maybe_unused]] P2pChoice&
       ->needs(p2p)
       ->group("Wi-Fi Direct");
 #endif
-}
-
-std::string command_line() { return remembered_command_line; }
-
-void remember_command_line(int argc, const char* const* argv) {
-  for (int i = 0; i < argc; ++i)
-    remembered_command_line += (i == 0 ? "" : " ") + std::string{argv[i]};
 }
 
 }  // namespace onehop::tool

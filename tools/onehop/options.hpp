@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/onehop/command_line.hpp"
 #include "transfer/transfer.hpp"
 
 namespace CLI {
@@ -74,15 +75,6 @@ struct RingsOptions {
   bool is_json = false;
 };
 
-struct PlotOptions {
-  std::vector<std::string> traces, labels;
-  std::vector<std::string> capacities;  ///< none, one for all traces, or one for each: a rate, or a
-                                        ///< file of lab run --rate-log
-  std::vector<std::string> only;        ///< plates; empty: all
-  std::string out, title;
-  std::string on_exist = "ask";
-};
-
 /// add_tree_options: what of the folders is sent.
 void add_tree_options(CLI::App& app, SendCommand& send);
 
@@ -90,9 +82,5 @@ void add_tree_options(CLI::App& app, SendCommand& send);
 void add_p2p_options(CLI::App& app, P2pChoice& choice, const char* about);
 
 void add_common_options(CLI::App& app, api::Options& options, OutputOptions& output);
-
-/// command_line joins argv for the first line of output files.
-[[nodiscard]] std::string command_line();
-void remember_command_line(int argc, const char* const* argv);
 
 }  // namespace onehop::tool

@@ -18,36 +18,21 @@
 #include "engine/base/descriptors.hpp"
 #include "engine/crypto/secret.hpp"
 
-#if ONEHOP_HAS_LAB
-#include "tools/lab/lab_command.hpp"
-#endif
-#include "tools/onehop/bench/bench_command.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/encoding.hpp"
 #include "tools/onehop/help.hpp"
+#include "tools/onehop/laboratories.hpp"
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/refusal.hpp"
 #include "tools/onehop/report.hpp"
+#include "tools/onehop/terminal.hpp"
 #if ONEHOP_HAS_P2P
 #include "tools/p2p/p2p_command.hpp"
-#endif
-#include "tools/plot/figure.hpp"
-#if ONEHOP_HAS_STRESS
-#include "tools/stress/stress_command.hpp"
 #endif
 #include "transfer/settings.hpp"
 
 namespace onehop::tool {
 namespace {
-
-#if ONEHOP_HAS_STRESS
-#if ONEHOP_HAS_LAB
-constexpr stress::RealRunners real_runners{.lab = stress::run_lab_rings,
-                                           .interface = stress::run_interface_rings};
-#else
-constexpr stress::RealRunners real_runners;
-#endif
-#endif
 
 /// ConfigFile: what --config names. A JSON object is kept for the law, all else is the parser's
 /// TOML.
@@ -248,40 +233,6 @@ int refuse(const CLI::App& app, const Error& error, std::span<char* const> words
   return static_cast<int>(error.code);
 }
 
-CLI::App* add_plot_command(CLI::App& app, PlotOptions& plot) {
-  CLI::App* command = app.add_subcommand(
-      "plot", "make a report of traces: one HTML file, and by gnuplot SVG and PNG");
-  command->add_option("TRACE", plot.traces, "files that --trace wrote, on one time axis")
-      ->required();
-  command
-      ->add_option(
-          "--label", plot.labels,
-          "what a trace is called in the report; once per trace (default: its file's name)")
-      ->type_name("NAME")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      ->add_option("--capacity", plot.capacities,
-                   "what the link can carry, drawn beside the rates: 600Mbit, or a file of 'lab "
-                   "run --rate-log'; once, or per trace")
-      ->type_name("RATE|FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--only", plot.only, "draw these alone, with commas between")
-      ->delimiter(',')
-      ->check(CLI::IsMember(
-          std::vector<std::string>(plot::plate_names.begin(), plot::plate_names.end())));
-  command->add_option("--title", plot.title, "the report's title")->type_name("TITLE");
-  command
-      ->add_option("--out", plot.out,
-                   "FILE.html, or a folder (default: this one); the pictures stand beside it")
-      ->type_name("FILE");
-  command->add_option("--on-exist", plot.on_exist, "what to do about outputs that exist")
-      ->check(CLI::IsMember({"ask", "rename", "overwrite"}))
-      ->capture_default_str();
-  return command;
-}
-
 /// Program: the commands, each with its options, and what is read into them.
 class Program {
  public:
@@ -300,16 +251,8 @@ class Program {
   DoctorOptions doctor_;
   WatchOptions watch_;
   RingsOptions rings_;
-  bench::BenchOptions bench_;
-  PlotOptions plot_;
-#if ONEHOP_HAS_LAB
-  lab::LabCommand lab_;
-#endif
 #if ONEHOP_HAS_P2P
   p2p::P2pCommand p2p_;
-#endif
-#if ONEHOP_HAS_STRESS
-  stress::StressCommand stress_;
 #endif
   std::vector<std::pair<CLI::App*, std::function<int()>>> commands_;  // and what runs each
 };
@@ -335,17 +278,20 @@ Program::Program() {
   add(add_doctor_command(app_, doctor_), [this] { return doctor_command(doctor_); });
   add(add_watch_command(app_, watch_), [this] { return watch_command(watch_); });
   add(add_rings_command(app_, rings_), [this] { return rings_command(rings_); });
-  add(bench::add_bench_command(app_, bench_), [this] { return bench::bench_command(bench_); });
-  add(add_plot_command(app_, plot_), [this] { return plot_command(plot_); });
-#if ONEHOP_HAS_LAB
-  add(lab::add_lab_command(app_, lab_), [this] { return lab_.run(); });
-#endif
 #if ONEHOP_HAS_P2P
   add(p2p::add_p2p_command(app_, p2p_), [this] { return p2p_.run(); });
 #endif
-#if ONEHOP_HAS_STRESS
-  add(stress::add_stress_command(app_, stress_, real_runners), [this] { return stress_.run(); });
-#endif
+  // Listed alone: who names one first has become it.
+  for (const Laboratory& each : laboratories) {
+    const std::string name{each.name};
+    const char* const state = find_program("onehop-" + name).has_value() ? "" : " (not installed)";
+    CLI::App* command = app_.add_subcommand(name, each.about + std::string{state});
+    add(command->group("Laboratories"), [this, name] {
+      const Error error{ExitCode::usage, "start it", "other options come before its name",
+                        "Write 'onehop " + name + "', and its options then"};
+      return refuse(app_, error, {});
+    });
+  }
   // Last, for commands that are added later would inherit it.
   app_.footer("'onehop COMMAND --help' lists the options of a command.");
 }

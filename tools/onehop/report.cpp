@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -14,10 +13,6 @@
 #include "tools/onehop/terminal.hpp"
 
 namespace onehop::tool {
-
-void tell(std::string_view text) noexcept {
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
-}
 
 namespace {
 
@@ -187,21 +182,6 @@ std::string io_text(const api::PortOpened& opened) {
   const std::string before =
       opened.io_requested == "auto" ? ", because " : " in " + opened.io_mode + " mode, ";
   return wrap("I/O: " + opened.io_used + before + opened.io_reason, columns_max, indent);
-}
-
-std::string fitted(const std::string& text) {
-  constexpr std::size_t indent = 2, columns_least = 20;
-  if (::isatty(STDERR_FILENO) == 0) return text;
-  const std::size_t columns = std::max(Terminal::columns(), columns_least) - 1;
-  std::string out;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    out += line.size() <= columns ? line : wrap(line, columns, indent);
-    if (end < text.size()) out += '\n';
-    begin = end + 1;
-  }
-  return out;
 }
 
 std::string file_text(const api::FileDone& done) {

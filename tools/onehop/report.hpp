@@ -16,14 +16,6 @@ namespace onehop::tool {
 
 using Json = nlohmann::ordered_json;
 
-/// tell writes to standard error. A terminal that has hung up, or a pipe that nobody reads, does
-/// not end a transfer: a failure is ignored.
-void tell(std::string_view text) noexcept;
-
-/// fitted breaks the lines of `text` that a terminal at standard error would cut in the middle of a
-/// word. Elsewhere, for programs, each line stays one.
-[[nodiscard]] std::string fitted(const std::string& text);
-
 /// io_text says for people how frames leave and why, in lines of less than 80 columns.
 [[nodiscard]] std::string io_text(const api::PortOpened& opened);
 

@@ -8,11 +8,14 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 
 #include "engine/base/fd.hpp"
+#include "tools/onehop/help.hpp"
 
 namespace onehop::tool {
 
@@ -26,6 +29,25 @@ winsize size_of_terminal() {
   return size;
 }
 }  // namespace
+
+void tell(std::string_view text) noexcept {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
+std::string fitted(const std::string& text) {
+  constexpr std::size_t indent = 2, columns_least = 20;
+  if (::isatty(STDERR_FILENO) == 0) return text;
+  const std::size_t columns = std::max(Terminal::columns(), columns_least) - 1;
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    out += line.size() <= columns ? line : wrap(line, columns, indent);
+    if (end < text.size()) out += '\n';
+    begin = end + 1;
+  }
+  return out;
+}
 
 bool Terminal::is_there() {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return false;

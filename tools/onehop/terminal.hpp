@@ -10,8 +10,17 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 namespace onehop::tool {
+
+/// tell writes to standard error. A terminal that has hung up, or a pipe that nobody reads, does
+/// not end a transfer: a failure is ignored.
+void tell(std::string_view text) noexcept;
+
+/// fitted breaks the lines of `text` that a terminal at standard error would cut in the middle of a
+/// word. Elsewhere, for programs, each line stays one.
+[[nodiscard]] std::string fitted(const std::string& text);
 
 class Terminal {
  public:

@@ -6,6 +6,7 @@
 #include "tools/confine/confine.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/commit.hpp"
+#include "tools/onehop/laboratories.hpp"
 #include "transfer/ports.hpp"
 
 namespace onehop::tool {
@@ -25,6 +26,11 @@ ExitCode version_command(bool is_verbose) {
           "off: liburing was missing when this was built; threads read and write");
   feature("p2p", ONEHOP_HAS_P2P != 0,
           "off: libsystemd was missing when this was built; wpa_cli forms Wi-Fi Direct groups");
+  for (const Laboratory& each : laboratories) {
+    const auto program = find_program("onehop-" + std::string{each.name});
+    feature(each.name, program.has_value(),
+            program.has_error() ? "off: " + program.error().cause : "");
+  }
   fmt::print("  frames are sealed with AES-128-GCM by {}\n",
              crypto::name(crypto::resolve(crypto::AeadBackend::automatic)));
   fmt::print("  send and recv are confined by {}\n", confine::describe_kernel());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/time.hpp"
+#include "tools/onehop/laboratories.hpp"
 #include "tools/stress/lab_transfer.hpp"
 #include "tools/stress/random.hpp"
 #include "tools/stress/recovery.hpp"
@@ -68,8 +69,9 @@ class InterfaceRings {
   }
 
   Result<Child> start() {
-    std::vector<std::string> command{"/proc/self/exe", "send",    work_.file(),       "--to",
-                                     options_.to,      "--iface", options_.interface, "--quiet"};
+    ONEHOP_TRY(program, tool::find_program("onehop"));
+    std::vector<std::string> command{program,     "send",    work_.file(),       "--to",
+                                     options_.to, "--iface", options_.interface, "--quiet"};
     if (!options_.io.empty()) command.insert(command.end(), {"--io", options_.io});
     if (!options_.law.empty()) command.insert(command.end(), {"--law", options_.law});
     ONEHOP_TRY(child, Child::start("", command, work_.path() + "/send.txt"));

@@ -11,6 +11,7 @@
 #include "engine/base/time.hpp"
 #include "tools/lab/lab.hpp"
 #include "tools/lab/run_tool.hpp"
+#include "tools/onehop/laboratories.hpp"
 #include "tools/stress/lab_transfer.hpp"
 #include "tools/stress/random.hpp"
 #include "tools/stress/recovery.hpp"
@@ -149,8 +150,9 @@ class LabRings {
                          const std::vector<std::pair<Fault, Nanos>>& faults) {
     ONEHOP_TRYV(link_.set_rate(rate_usual));
     ONEHOP_TRYV(work_.empty_target());
+    ONEHOP_TRY(program, tool::find_program("onehop"));
     ONEHOP_TRY(transfer, LabTransfer::start({.hosts = hosts_,
-                                             .program = "/proc/self/exe",
+                                             .program = program,
                                              .folder = work_.path(),
                                              .file = what,
                                              .io = io,
@@ -193,8 +195,8 @@ bool is_inside() {
 }
 
 std::vector<std::string> own_words(const LabRingsOptions& options) {
-  std::vector<std::string> words{"/proc/self/exe", "stress", "rings",
-                                 "--lab",          "--seed", std::to_string(options.seed)};
+  std::vector<std::string> words{"/proc/self/exe", "rings", "--lab", "--seed",
+                                 std::to_string(options.seed)};
   if (options.count == 1)
     words.insert(words.end(), {"--only", std::to_string(options.first)});
   else

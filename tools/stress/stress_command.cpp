@@ -12,6 +12,7 @@
 
 #include "control/law/make_law.hpp"
 #include "engine/base/time.hpp"
+#include "tools/onehop/laboratories.hpp"
 #include "tools/stress/campaign.hpp"
 #include "tools/stress/player.hpp"
 #include "tools/stress/report.hpp"
@@ -220,8 +221,7 @@ void add_real_options(CLI::App& rings, RingsOptions& o) {
 }  // namespace
 
 CLI::App* add_stress_command(CLI::App& app, StressCommand& command, const RealRunners& real) {
-  CLI::App& stress =
-      *app.add_subcommand("stress", "drive rings and buffers through hostile schedules");
+  CLI::App& stress = *app.add_subcommand("stress", tool::find_laboratory("stress")->about);
   stress.require_subcommand(1);
   CLI::App& rings = *stress.add_subcommand(
       "rings",

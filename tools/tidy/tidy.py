@@ -121,7 +121,7 @@ def allowed_licences(path) -> set[Any]:
         return {BPF}
     # Headers a BPF program shares with C++, and objects it is embedded by, may carry either.
     if re.fullmatch(
-            r"(xdp/steer|tools/lab/lossy|tools/lab/air/gate_|tools/onehop/bench/softirq_)[^/"
+            r"(xdp/steer|tools/lab/lossy|tools/lab/air/gate_|tools/bench/softirq_)[^/"
             r"]*\.[chS]",
             path):
         return {BPF, DUAL}
