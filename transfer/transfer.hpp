@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop's API: one Transfer is one send, or one receiver, from its options to its account.
 //
-//   options ─▶ Transfer ─▶ check() ─▶ open() ─▶ set_code() ─▶ run() ─▶ Error (Status::done:
-//   verified)
+//   options ─▶ Transfer ─▶ check() ─▶ open() ─▶ set_code() ─▶ run() ─▶ Error (done: verified)
 //                                       └───────── events ──────┴──▶ handler
 //
 // Threads   run() blocks until the transfer is over. The engine, the law and the files have threads
@@ -20,7 +19,8 @@
 //           elsewhere (End comes before that); has_mac_noack forks a keeper in open(), so call it
 //           before there are threads; a file name is relative to the folder of the process.
 //
-// Link with `pkg-config --cflags --libs onehop`. docs/embedding.md has a program for each side.
+// Link with `pkg-config --cflags --libs onehop`. docs/embedding.md has a program for each side, and
+// says why another version refuses the program: structs by value grow with each added member.
 #pragma once
 
 #include <array>

@@ -34,6 +34,7 @@ FIREWALL = """table inet filter {
 """
 ELSEWHERE = {
     "tools/check": "it runs this test",
+    "apt install ./onehop_*.deb": "tests/package plays it on a bare root",
     "ufw allow 7411/tcp": "ufw manages the machine's own firewall, not a namespace's",
     "firewall-cmd --add-port=7411/tcp": "firewalld manages the machine's own firewall"
 }
@@ -121,6 +122,10 @@ def test_the_install(onehop) -> None:
         shown = subprocess.run([installed, "--version"], capture_output=True, text=True,
                                check=True).stdout
         check(shown.startswith("onehop "), f"what was installed runs: {shown}")
+        subprocess.run(["ninja", "-C", "build", "uninstall"], cwd=ROOT, check=True,
+                       capture_output=True)
+        left = [path for path in Path(root).rglob("*") if not path.is_dir()]
+        check(not left, f"nothing is left: {left}")
 
 
 def test_the_quickstart(onehop) -> None:

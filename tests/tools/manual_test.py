@@ -46,7 +46,7 @@ def made(onehop, folder) -> Path:
 def completed(folder, *words) -> Any:
     shown = " ".join(f"'{word}'" for word in words)
     done = subprocess.run(
-        ["bash", "-c", ASK.format(file=folder / "onehop.bash", words=shown)], capture_output=True,
+        ["bash", "-c", ASK.format(file=folder / "onehop", words=shown)], capture_output=True,
         text=True, check=True)
     return done.stdout.split()
 

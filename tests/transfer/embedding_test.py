@@ -7,7 +7,7 @@ Goal:   the page's two programs are all that it takes to send and to receive, wi
 Method: install the library, header and onehop.pc into an empty folder; take both programs out of
         the page; build them by pkg-config; run them against each other over loopback.
 Bounds: 40 lines each; the digests that both print are equal, and so are the files; no name but
-        those of onehop::api is exported.
+        those of onehop::api is exported; a library of another version refuses the program.
 """
 
 import os
@@ -59,9 +59,21 @@ def build_all(work: Path) -> Path:
         run(*COMPILER, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O0", "-o", work / name,
             source, *flags)
     names = run("nm", "-DC", "--defined-only", library).splitlines()
-    strange = [line for line in names if "onehop::api::" not in line and "ONEHOP_0" not in line]
+    strange = [line for line in names if "onehop::api::" not in line and "ONEHOP_" not in line]
     assert names and not strange, f"only onehop::api is exported: {strange[:5]}"
     return library
+
+
+def check_another_version(work: Path, library: Path) -> None:
+    """Its structs may have other sizes: the program does not start."""
+    [version] = set(re.findall(rb"ONEHOP_[\d.]+", library.read_bytes()))
+    other = work / "other" / "libonehop.so.0"
+    other.parent.mkdir()
+    other.write_bytes(library.read_bytes().replace(version, version[:-1] + b"x"))
+    done = subprocess.run([work / "sender", "address", "path"], capture_output=True, text=True,
+                          env=os.environ | CODE | {"LD_LIBRARY_PATH": str(other.parent)})
+    refused = f"version `{version.decode()}' not found"
+    assert done.returncode != 0 and refused in done.stderr, f"it starts: {done}"
 
 
 def main() -> None:
@@ -84,6 +96,7 @@ def main() -> None:
         assert sent == received and len(sent.split()) == 2, f"the same is printed: {sent}{received}"
         arrived = Path(sent.split()[0]).read_bytes()
         assert arrived == (work / "file.bin").read_bytes(), "the file is there"
+        check_another_version(work, library)
 
 
 if __name__ == "__main__":

@@ -128,6 +128,11 @@ def _no_clang() -> str:
         "clang-16 and libclang-rt-16-dev (or 18, 19) are not installed"
 
 
+def _no_package() -> str:
+    return _no_root() or ("" if shutil.which("mmdebstrap") and shutil.which("lintian") else
+                          "mmdebstrap and lintian are not installed: tools/bootstrap installs them")
+
+
 def _no_clang_tidy() -> str:
     return "" if shutil.which(f"clang-tidy-{LLVM}") else f"clang-tidy-{LLVM} is not installed"
 
@@ -171,9 +176,11 @@ MORE = [
          _no_ns3, is_aside=True, needs=("build",)),
     Part("ns3", "suite ns3: the simulator and its tools", 60, _suite("ns3", processes=MANY),
          _no_ns3),
+    Part("package", "Debian packages: made, installed on a bare root, used, purged", 700,
+         _suite("package"), _no_package),
     *(part_of(systems.system_of(name)) for name in SYSTEMS),
 ]
 # What --turn adds, by the number of the commit. Each takes about the same.
 TURNS = [("vm", "cpu"), ("asan-build", "asan"), ("tsan-build", "tsan", "lint"), ("papers", "ns3"),
-         *((name,) for name in SYSTEMS)]
+         ("package",), *((name,) for name in SYSTEMS)]
 GROUPS = {"distros": SYSTEMS}  # one name for several parts

@@ -185,7 +185,10 @@ std::vector<std::string> profile_folders() {
   if (const char* const own = std::getenv("ONEHOP_CONFIGS"); own != nullptr && *own != '\0')
     folders.push_back(std::string{own} + "/lab");
   folders.emplace_back("configs/lab");
-  folders.emplace_back(ONEHOP_LAB_PROFILES_SOURCE);
+  // Of the sources, seen from a program of the build: BUILD/tools/lab/onehop-lab.
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  folders.push_back((self.parent_path() / "../../../configs/lab").lexically_normal());
   folders.emplace_back(ONEHOP_LAB_PROFILES_INSTALLED);
   return folders;
 }

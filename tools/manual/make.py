@@ -1,20 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """make: man pages and completions of what the program's own --help-all says. make.py PROGRAM README
-FOLDER | --install
+FOLDER [COMMAND...]
 
 FOLDER gets onehop.1 and onehop-COMMAND.1 (by scdoc; where it is not installed, it says so and makes
-none), and the completions onehop.bash, _onehop (zsh) and onehop.fish. The table of exit codes is
-README's. --install, called by meson install, puts each where its reader looks. Exit code: 0, 1 a
-page cannot be made, 2 wrong arguments.
+none), and the completions onehop (bash), _onehop (zsh) and onehop.fish. The table of exit codes is
+README's. COMMANDs are left out. Exit code: 0, 1 a page cannot be made, 2 wrong arguments.
 """
 
-import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 from pathlib import Path
 from collections.abc import Iterator
@@ -230,39 +227,17 @@ def fish(root: Command) -> str:
     return "\n".join([*lines, ""])
 
 
-def make(program, readme, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    root = read(program)
-    write_pages(root, exit_codes(Path(readme).read_text()), folder)
-    for name, text in (("onehop.bash", bash(root)), ("_onehop", zsh(root)), ("onehop.fish",
-                                                                             fish(root))):
-        (folder / name).write_text(text)
-
-
-def install(program, readme, prefix: Path) -> None:
-    places = {
-        "onehop.bash": "bash-completion/completions/onehop",
-        "_onehop": "zsh/site-functions/_onehop",
-        "onehop.fish": "fish/vendor_completions.d/onehop.fish"
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        # The installed one: it lists those laboratories alone that were installed with it.
-        make(prefix / program, readme, Path(folder))
-        for path in sorted(Path(folder).iterdir()):
-            target = prefix / "share" / places.get(path.name, f"man/man1/{path.name}")
-            print(f"Installing {path.name} to {target.parent}")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-
-
 def main(argv) -> int:
-    if len(argv) != 3:
-        print("usage: make.py PROGRAM README FOLDER | --install", file=sys.stderr)
+    if len(argv) < 3:
+        print("usage: make.py PROGRAM README FOLDER [COMMAND...]", file=sys.stderr)
         return 2
-    if argv[2] == "--install":
-        install(argv[0], argv[1], Path(os.environ["MESON_INSTALL_DESTDIR_PREFIX"]))
-    else:
-        make(argv[0], argv[1], Path(argv[2]))
+    program, readme, folder, *left_out = argv
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    root = read(program)
+    root.commands = [command for command in root.commands if command.path[0] not in left_out]
+    write_pages(root, exit_codes(Path(readme).read_text()), Path(folder))
+    for name, text in (("onehop", bash(root)), ("_onehop", zsh(root)), ("onehop.fish", fish(root))):
+        Path(folder, name).write_text(text)
     return 0
 
 
