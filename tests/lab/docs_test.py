@@ -27,6 +27,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md")) + [ROOT / "CONTRIBUTING.md"]
 # Pages whose commands a test of their own runs.
 OWN_TEST: dict[str, str] = {
     "embedding.md": "tests/transfer/embedding_test.py",
+    "packages.md": "tests/package/package_test.py",
     "rings.md": "tests/lab/rings_test.py",
     "wifi-direct.md": "tests/vm/p2p_send",
 }
@@ -45,6 +46,7 @@ ELSEWHERE = {
     "meson setup build": "this test runs in what it made",
     "meson test": "it runs this test",
     "tools/check": "it runs this test",
+    "tools/distros": "tools/check distros plays it",
 }
 
 
