@@ -14,11 +14,17 @@ namespace onehop::fuzz {
 std::uint64_t accepted_total = 0;
 
 std::size_t make_valid(std::uint64_t random, std::span<std::byte, input_bytes_max> out) {
+  const bool is_of_rings = random % 4 == 0;
   std::string text = "# command line: onehop send <f>\n# version: 1\n# config: " +
-                     std::string{random % 3 == 0 ? "recv" : "send"} +
-                     " law "
-                     "auto\nt_ns,tx_queue_bytes,tx_queue_drain_bytes_per_s,tx_queue_under_bytes,tx_"
-                     "queue_over_bytes,rate_bytes_per_s,bottleneck,srtt_ns,law\n";
+                     std::string{is_of_rings       ? "rings of"
+                                 : random % 3 == 0 ? "recv"
+                                                   : "send"} +
+                     " law auto\n" +
+                     (is_of_rings ? "t_ns,rx_held_entries,socket,rx_ring_entries,tx_held_entries,"
+                                    "tx_ring_entries,bottleneck,rx_dropped_total,law\n"
+                                  : "t_ns,tx_queue_bytes,tx_queue_drain_bytes_per_s,"
+                                    "tx_queue_under_bytes,tx_queue_over_bytes,rate_bytes_per_s,"
+                                    "bottleneck,srtt_ns,law\n");
   for (std::uint64_t i = 0, at = random % 1000; i < 1 + random % 12;
        ++i, at += random % 700'000'000)
     text += std::to_string(at) + "," + std::to_string(random >> (i * 4 + 1)) +
@@ -33,19 +39,20 @@ std::size_t make_valid(std::uint64_t random, std::span<std::byte, input_bytes_ma
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace onehop;
   std::istringstream in{std::string{reinterpret_cast<const char*>(data), size}};
-  auto run = plot::read_run(in, "fuzz", {}, 20);
-  if (!run.has_value()) {
-    ONEHOP_CHECK(run.error().cause.starts_with("line "));
-    ONEHOP_CHECK(
-        std::ranges::all_of(run.error().cause, [](char c) { return c >= ' ' && c <= '~'; }));
+  auto read = plot::read_runs(in, "fuzz", {}, 20);
+  if (!read.has_value()) {
+    const std::string& cause = read.error().cause;
+    ONEHOP_CHECK(cause.starts_with("line ") || cause.starts_with("it has more sockets"));
+    ONEHOP_CHECK(std::ranges::all_of(cause, [](char c) { return c >= ' ' && c <= '~'; }));
     return 0;
   }
   ++fuzz::accepted_total;
-  ONEHOP_CHECK(run.value().rows > 0);
-  ONEHOP_CHECK(run.value().span >= Nanos{0});
-  ONEHOP_CHECK(run.value().samples.size() <= 40);
-  std::vector<plot::RunData> runs;
-  runs.push_back(std::move(run).value());
+  const std::vector<plot::RunData>& runs = read.value();
+  for (const plot::RunData& run : runs) {
+    ONEHOP_CHECK(run.rows > 0);
+    ONEHOP_CHECK(run.span >= Nanos{0});
+    ONEHOP_CHECK(run.samples.size() <= 40);
+  }
   const std::string page = plot::page_of(runs, plot::plates_of(runs), {});
   ONEHOP_CHECK(page.size() < 1'000'000);
   ONEHOP_CHECK(page.find("<script") == std::string::npos);

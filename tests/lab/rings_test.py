@@ -299,15 +299,18 @@ def test_the_lines_of_the_page_do_what_it_says(onehop) -> None:
         page = next(page for page in PAGES if page.name == "rings.md")
         for line in lines(page):
             words = line.replace("PID", str(subject.pid)).replace("NAME", "rings_s").split()
-            check(words[:2] == ["onehop", "rings"], f"a line of another command: {line}")
+            check(words[0] == "onehop", f"a line of another program: {line}")
             with subprocess.Popen([Path(onehop).resolve(), *words[1:]], cwd=cable.work,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
                 said = [run.stdout.readline()]
-                if "--once" not in words:
+                if words[1] == "rings" and "--once" not in words:
                     run.send_signal(signal.SIGINT)
                 said += run.communicate(timeout=PATIENCE)
-            check(run.returncode == 0 and "".join(said[:2]), f"`{line}`: {run.returncode} {said}")
-        check((cable.work / "rings.csv").stat().st_size > 0, "the trace is there")
+            # Another program with rings may run on this machine: it is listed then.
+            good = (0, 2) if words == ["onehop", "rings"] else (0, )
+            check(run.returncode in good and "".join(said), f"`{line}`: {run.returncode} {said}")
+        picture = (cable.work / "rings.html").read_text()
+        check("500 / 500.0 / 500 of 512" in picture, f"the fill ring was drawn: {picture[-900:]}")
 
 
 def look_at(world, end, run_for=3) -> list[Any]:

@@ -36,9 +36,9 @@ std::string refusal(const std::string& text) {
 
 RunData run_of(const std::string& text, std::size_t buckets = 100, std::string label = "run") {
   std::istringstream in{text};
-  auto run = read_run(in, "folder/x.csv", std::move(label), buckets);
-  REQUIRE(run);
-  return std::move(run).value();
+  auto runs = read_runs(in, "folder/x.csv", std::move(label), buckets);
+  REQUIRE((runs && runs.value().size() == 1));
+  return std::move(runs.value().front());
 }
 
 /// A trace as the program writes it, of `rows` rows 1 ms apart.

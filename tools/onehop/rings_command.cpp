@@ -259,7 +259,7 @@ CLI::App* add_rings_command(CLI::App& app, RingsOptions& rings) {
       ->allow_extra_args(false)
       ->needs(once);
   command
-      ->add_option("--trace", rings.trace_file, "write each sample to this file, as a table (CSV)")
+      ->add_option("--trace", rings.trace_file, "write each sample to this file, for 'onehop plot'")
       ->type_name("FILE");
   command->add_flag("--json", rings.is_json,
                     "one JSON line per socket and interval on standard output");

@@ -18,9 +18,6 @@ constexpr std::array<const char*, 3> buffer_titles{
 // A range that ends this many times above all that is held would press the curve flat on the axis:
 // it is cut, and that is said.
 constexpr double range_view = 4;
-// A run that needs less than this part of the axis of another one gets an axis of its own: lines
-// would lie flat on it.
-constexpr double own_axis_factor = 5;
 // What is counted is shown as means over at least this time: the engine core works in bursts of up
 // to 3 ms.
 constexpr Nanos counting_min{20ms};
@@ -91,10 +88,6 @@ Curve per_second(const RunData& run, std::size_t quantity, double unit, std::str
   return curve;
 }
 
-void add_note(Figure& figure, const std::string& text) {
-  figure.note += (figure.note.empty() ? "" : "; ") + text;
-}
-
 /// capacity_of draws the steps of the link's capacity.
 Curve capacity_of(const RunData& run) {
   Curve curve{"capacity of the link", Ink::black, Stroke::dashed, {}};
@@ -132,8 +125,8 @@ Figure rates(const RunData& run) {
     if (most <= view * f.y_max)
       f.y_max = std::max(f.y_max, 1.05 * most);
     else
-      add_note(f, fmt::format("{} reaches {} Mbit/s, above the axis", what,
-                              tick_text(std::round(most))));
+      f.add_note(
+          fmt::format("{} reaches {} Mbit/s, above the axis", what, tick_text(std::round(most))));
   };
   if (run.capacity.is_known()) {
     f.curves.push_back(capacity_of(run));
@@ -144,7 +137,7 @@ Figure rates(const RunData& run) {
   if (run.has(link_rate)) reach(run.whole[link_rate].most * mbit, 2.5, "the physical layer's rate");
   if (run.has(of(2, drain))) reach(run.whole[of(2, drain)].most * wire, 1, "what the disk takes");
   if (run.wire_per_payload() <= 1)
-    add_note(f, "this trace does not say what headers add: drains are of payload");
+    f.add_note("this trace does not say what headers add: drains are of payload");
   return f;
 }
 
@@ -169,8 +162,8 @@ void add_ranges(const RunData& run, std::size_t b, double unit, Figure& f) {
   if (has_crossed) f.bands.push_back(std::move(crossed));
   const RangeShare& share = run.ranges[b];
   if (share.known() > 0 && share.none / share.known() >= 0.005)
-    add_note(f, fmt::format("for {:.0f} % of the time it was too small for a safe range",
-                            100 * share.none / share.known()));
+    f.add_note(fmt::format("for {:.0f} % of the time it was too small for a safe range",
+                           100 * share.none / share.known()));
 }
 
 /// Reach: what the axis of a buffer's figures has to show (`high`), and where its safe ranges end.
@@ -203,8 +196,8 @@ Figure buffer(const RunData& run, std::size_t b, const Reach& reach) {
   if (end > 0 && end <= range_view * high)
     f.y_max = std::max(high, 1.05 * end);
   else if (most(over) > 0)
-    add_note(f, fmt::format("the safe range ends at up to {} kB, above the axis",
-                            tick_text(std::round(most(over)))));
+    f.add_note(fmt::format("the safe range ends at up to {} kB, above the axis",
+                           tick_text(std::round(most(over)))));
   add_ranges(run, b, unit, f);
   f.bands.push_back(envelope_of(run, of(b, occupancy), unit, "held, least to most", Ink::blue));
   f.curves.push_back(curve_of(run, of(b, occupancy), unit, "held, mean", Ink::blue));
@@ -280,37 +273,17 @@ Figure counted(const RunData& run, std::string title, std::string y_label,
   return f;
 }
 
-/// use_thousands is for axes whose numbers would have more than four digits, and run into the
-/// label.
-void use_thousands(Plate& plate) {
-  const auto is_large = [](const Figure& figure) { return figure.y_max >= 10'000; };
-  if (std::ranges::none_of(plate.figures, is_large)) return;
-  if (plate.y_label == "held [kB]")
-    plate.y_label = "held [MB]";
-  else if (plate.y_label.ends_with("per second"))
-    plate.y_label = "thousand " + plate.y_label;
-  else
-    return;
-  for (Figure& figure : plate.figures) {
-    figure.y_max *= 1e-3;
-    for (Band& band : figure.bands)
-      for (Interval& i : band.points) i = {i.x, i.low * 1e-3, i.high * 1e-3};
-    for (Curve& curve : figure.curves)
-      for (Point& point : curve.points) point.y *= 1e-3;
-  }
-}
-
-/// join_axes gives the figures a common axis, from the largest down: what would be lost on it
-/// begins another one.
-void join_axes(std::vector<Figure*> figures, double Figure::*axis, const char* note) {
-  std::ranges::sort(figures, [&](const Figure* a, const Figure* b) { return a->*axis > b->*axis; });
-  double common = figures.empty() ? 0 : figures.front()->*axis;
-  const double largest = common;
-  for (Figure* figure : figures) {
-    if (figure->*axis * own_axis_factor < common) common = figure->*axis;
-    figure->*axis = common;
-    if (common < largest && !figure->is_empty()) add_note(*figure, note);
-  }
+Figure ring(const RunData& run, std::size_t k) {
+  static constexpr std::array<const char*, ring_names.size()> titles{
+      "rx ring: received, for the program", "tx ring: to be sent, for the kernel",
+      "fill ring: chunks to receive into", "completion ring: sent, for the program"};
+  Figure f{.title = titles[k], .y_label = "held [entries]"};
+  if (!run.has(ring_held(k))) return {};
+  f.bands.push_back(envelope_of(run, ring_held(k), 1, "held, least to most", Ink::blue));
+  f.curves.push_back(curve_of(run, ring_held(k), 1, "held, mean", Ink::blue));
+  add_curve(run, f, ring_entries(k), 1, "size of the ring", Ink::vermillion, Stroke::dotted);
+  f.y_max = 1.05 * run.whole[ring_entries(k)].most;
+  return f;
 }
 
 }  // namespace
@@ -351,6 +324,16 @@ std::vector<Plate> plates_of(const std::vector<RunData>& runs,
           return counted(
               r, "Losses", "packets per second",
               {{lost_step, 1, "lost", Ink::vermillion}, {refused_step, 1, "refused", Ink::purple}});
+        }},
+       {"A full one loses frames.", [](const RunData& r) { return ring(r, 0); }},
+       {"A full one holds up the program.", [](const RunData& r) { return ring(r, 1); }},
+       {"An empty one loses frames.", [](const RunData& r) { return ring(r, 2); }},
+       {"A full one stops what is sent.", [](const RunData& r) { return ring(r, 3); }},
+       {"For want of room in the rx ring, of chunks in the fill ring, or for another reason; read "
+        "once a second.",
+        [](const RunData& r) {
+          return counted(r, "Drops", "frames per second",
+                         {{ring_drop_step, 1, "dropped", Ink::vermillion}});
         }}}};
   std::vector<Plate> plates;
   for (std::size_t k = 0; k < kinds.size(); ++k) {
@@ -368,14 +351,7 @@ std::vector<Plate> plates_of(const std::vector<RunData>& runs,
       if (!figure.is_empty()) plate.title = figure.title, plate.y_label = figure.y_label;
     }
     if (plate.title.empty()) continue;
-    std::vector<Figure*> all, drawn;
-    for (Figure& figure : plate.figures) {
-      all.push_back(&figure);
-      if (!figure.is_empty()) drawn.push_back(&figure);
-    }
-    join_axes(all, &Figure::x_max, "a time axis of its own");
-    join_axes(drawn, &Figure::y_max, "a scale of its own");
-    use_thousands(plate);
+    join_axes(plate);
     plates.push_back(std::move(plate));
   }
   return plates;

@@ -61,6 +61,7 @@ struct Figure {
   Stack stack;
   std::string note;             ///< what the axis does not show
   double x_max = 1, y_max = 1;  ///< ends of the axes, in seconds and in y_label's unit
+  void add_note(const std::string& text) { note += (note.empty() ? "" : "; ") + text; }
   [[nodiscard]] bool is_empty() const {
     return bands.empty() && curves.empty() && stack.shares.empty();
   }
@@ -73,9 +74,12 @@ struct Plate {
   std::vector<Figure> figures;
 };
 
-inline constexpr std::array<std::string_view, 9> plate_names{"rates",      "tx_queue",   "rx_ring",
-                                                             "app_buffer", "bottleneck", "delay",
-                                                             "cpu",        "wakeups",    "losses"};
+/// join_axes gives the figures of a plate common axes, and units of few digits.
+void join_axes(Plate& plate);
+
+inline constexpr std::array<std::string_view, 14> plate_names{
+    "rates",   "tx_queue", "rx_ring", "app_buffer", "bottleneck", "delay",      "cpu",
+    "wakeups", "losses",   "rx",      "tx",         "fill",       "completion", "drops"};
 
 /// plates_of makes the plates that at least one run has data for, of `only` alone where that is not
 /// empty. Times are seconds since each run's first row.

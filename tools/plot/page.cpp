@@ -77,21 +77,55 @@ std::string range_text(const RangeShare& share) {
                            : std::string{"-"};
 }
 
+class Rows {
+ public:
+  explicit Rows(const std::vector<RunData>& runs) : runs_{runs} {}
+
+  /// add makes a row of what `text` says of each run, "-" for nothing. What no run has is no row.
+  template <class Text>
+  void add(const std::string& name, const Text& text) {
+    std::string cells;
+    bool has_any = false;
+    for (const RunData& run : runs_) {
+      const std::string cell = text(run);
+      has_any |= cell != "-";
+      cells += "<td>" + escape(cell) + "</td>";
+    }
+    if (has_any) html += "<tr><td>" + name + "</td>" + cells + "</tr>";
+  }
+
+  std::string html;
+
+ private:
+  const std::vector<RunData>& runs_;
+};
+
+void add_rings(Rows& rows) {
+  for (std::size_t k = 0; k < ring_names.size(); ++k)
+    rows.add(fmt::format("{} ring: held, least / mean / most, of", ring_names[k]),
+             [k](const RunData& r) {
+               const Bucket& held = r.whole[ring_held(k)];
+               return held.is_empty()
+                          ? std::string{"-"}
+                          : fmt::format("{:.0f} / {:.1f} / {:.0f} of {:.0f}", held.least,
+                                        held.mean(), held.most, r.whole[ring_entries(k)].most);
+             });
+  rows.add("frames dropped", [](const RunData& r) {
+    return r.has(ring_drop_step) ? fmt::format("{:.0f}", r.whole[ring_drop_step].sum)
+                                 : std::string{"-"};
+  });
+}
+
 std::string table_of(const std::vector<RunData>& runs) {
   std::string head = "<th>trace</th>";
   for (const RunData& run : runs) head += "<th>" + escape(run.label) + "</th>";
-  std::string out = "<div class=\"scroll\"><table><tr>" + head + "</tr>";
-  const auto row = [&](const std::string& name, const auto& text) {
-    out += "<tr><td>" + name + "</td>";
-    for (const RunData& run : runs) out += "<td>" + escape(text(run)) + "</td>";
-    out += "</tr>";
-  };
+  Rows rows{runs};
+  const auto row = [&rows](const std::string& name, const auto& text) { rows.add(name, text); };
   const auto mean = [](const RunData& run, std::size_t quantity, double unit, const char* digits) {
     return run.has(quantity)
                ? fmt::format(fmt::runtime(digits), run.over_time[quantity].mean() * unit)
                : std::string{"-"};
   };
-  const auto has_any = [&](const auto& has) { return std::ranges::any_of(runs, has); };
   row("law", [](const RunData& r) { return r.law.empty() ? "-" : r.law; });
   row("duration", [](const RunData& r) {
     return fmt::format("{:.2f} s", std::chrono::duration<double>(r.span).count());
@@ -105,16 +139,14 @@ std::string table_of(const std::vector<RunData>& runs) {
   row("left our queue, with headers, mean", [&](const RunData& r) {
     return r.has(drained_step) ? fmt::format("{:.1f} Mbit/s", 8e-6 * left(r)) : std::string{"-"};
   });
-  if (has_any([](const RunData& r) { return r.capacity.is_known(); })) {
-    row("capacity of the link, mean", [](const RunData& r) {
-      return r.capacity.is_known() ? fmt::format("{:.1f} Mbit/s", 8e-6 * r.capacity_mean())
-                                   : std::string{"-"};
-    });
-    row("of the capacity", [&](const RunData& r) {
-      return r.capacity_mean() > 0 && r.has(drained_step) ? percent(left(r) / r.capacity_mean())
-                                                          : std::string{"-"};
-    });
-  }
+  row("capacity of the link, mean", [](const RunData& r) {
+    return r.capacity.is_known() ? fmt::format("{:.1f} Mbit/s", 8e-6 * r.capacity_mean())
+                                 : std::string{"-"};
+  });
+  row("of the capacity", [&](const RunData& r) {
+    return r.capacity_mean() > 0 && r.has(drained_step) ? percent(left(r) / r.capacity_mean())
+                                                        : std::string{"-"};
+  });
   row("our queue: held, mean",
       [&](const RunData& r) { return mean(r, of(0, occupancy), 1e-3, "{:.0f} kB"); });
   row("our queue: below / in / above its safe range",
@@ -123,11 +155,10 @@ std::string table_of(const std::vector<RunData>& runs) {
       [](const RunData& r) { return range_text(r.ranges[1]); });
   row("receiver's blocks: below / in / above",
       [](const RunData& r) { return range_text(r.ranges[2]); });
-  if (has_any([](const RunData& r) { return r.ranges[0].none > 0; }))
-    row("our queue: too small for a safe range", [](const RunData& r) {
-      return r.ranges[0].known() > 0 ? percent(r.ranges[0].none / r.ranges[0].known())
-                                     : std::string{"-"};
-    });
+  row("our queue: too small for a safe range", [](const RunData& r) {
+    return r.ranges[0].none > 0 ? percent(r.ranges[0].none / r.ranges[0].known())
+                                : std::string{"-"};
+  });
   row("round trip, mean", [&](const RunData& r) { return mean(r, srtt, 1e-6, "{:.2f} ms"); });
   row("bottleneck", [](const RunData& r) {
     std::string text;
@@ -144,7 +175,8 @@ std::string table_of(const std::vector<RunData>& runs) {
     return r.has(cpu_step) ? fmt::format("{:.2f} s", r.whole[cpu_step].sum * 1e-9)
                            : std::string{"-"};
   });
-  return out + "</table></div>\n";
+  add_rings(rows);
+  return "<div class=\"scroll\"><table><tr>" + head + "</tr>" + rows.html + "</table></div>\n";
 }
 
 }  // namespace

@@ -24,7 +24,6 @@ namespace onehop::plot {
 
 namespace {
 
-constexpr std::size_t runs_max = 12;
 // Buckets of a run: half of the points that a figure of 480 units can show apart when there is one
 // run, less when there are many, so that the page stays below 3 MB.
 constexpr std::size_t buckets_one = 450, buckets_all = 2000;
@@ -117,19 +116,25 @@ Result<std::vector<RunData>> read_runs(const PlotOptions& options) {
     if (!in)
       return errno_error(ExitCode::local_file_error, "open the trace " + path,
                          "Check its name and permissions");
-    ONEHOP_TRY(run, read_run(in, path, options.labels.empty() ? std::string{} : options.labels[i],
-                             buckets));
-    if (!options.capacities.empty()) {
-      ONEHOP_TRY(capacity,
-                 read_capacity(options.capacities[options.capacities.size() > 1 ? i : 0]));
-      if (capacity.between(run.first, run.first + run.span).empty())
-        return Error{ExitCode::usage, "draw the capacity beside " + path,
-                     "it is told from a time on that is after the trace's end",
-                     "Was the trace made while that 'onehop lab run --rate-log' ran?"};
-      run.capacity = std::move(capacity);
+    ONEHOP_TRY(read,
+               plot::read_runs(in, path, options.labels.empty() ? std::string{} : options.labels[i],
+                               buckets));
+    for (RunData& run : read) {
+      if (!options.capacities.empty()) {
+        ONEHOP_TRY(capacity,
+                   read_capacity(options.capacities[options.capacities.size() > 1 ? i : 0]));
+        if (capacity.between(run.first, run.first + run.span).empty())
+          return Error{ExitCode::usage, "draw the capacity beside " + path,
+                       "it is told from a time on that is after the trace's end",
+                       "Was the trace made while that 'onehop lab run --rate-log' ran?"};
+        run.capacity = std::move(capacity);
+      }
+      runs.push_back(std::move(run));
     }
-    runs.push_back(std::move(run));
   }
+  if (runs.size() > runs_max)
+    return Error{ExitCode::usage, fmt::format("plot {} sockets", runs.size()),
+                 fmt::format("a report has at most {}", runs_max), "Make several reports"};
   return runs;
 }
 

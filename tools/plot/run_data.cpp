@@ -2,6 +2,7 @@
 #include "tools/plot/run_data.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 
 namespace onehop::plot {
@@ -9,7 +10,7 @@ namespace onehop::plot {
 namespace {
 
 // Columns, in the order in which read_trace() is to give them.
-constexpr std::array<std::string_view, 29> columns{"rate_bytes_per_s",
+constexpr std::array<std::string_view, 41> columns{"rate_bytes_per_s",
                                                    "backlog_max_bytes",
                                                    "link_rate_bytes_per_s",
                                                    "srtt_ns",
@@ -37,8 +38,22 @@ constexpr std::array<std::string_view, 29> columns{"rate_bytes_per_s",
                                                    "app_buffer_under_bytes",
                                                    "app_buffer_over_bytes",
                                                    "app_buffer_limit_bytes",
-                                                   "app_buffer_drain_bytes_per_s"};
-constexpr std::size_t first_buffer_column = 11;
+                                                   "app_buffer_drain_bytes_per_s",
+                                                   "socket",
+                                                   "rx_held_entries",
+                                                   "rx_ring_entries",
+                                                   "tx_held_entries",
+                                                   "tx_ring_entries",
+                                                   "fill_held_entries",
+                                                   "fill_ring_entries",
+                                                   "completion_held_entries",
+                                                   "completion_ring_entries",
+                                                   "rx_dropped_total",
+                                                   "rx_ring_full_total",
+                                                   "fill_ring_empty_total"};
+constexpr std::size_t first_buffer_column = 11, socket_column = 29,
+                      first_ring_column = socket_column + 1,
+                      first_drop_column = first_ring_column + 2 * ring_names.size();
 
 /// Growth is what a total grew by from row to row; a total that fell began anew.
 class Growth {
@@ -83,10 +98,16 @@ class Builder {
     const std::size_t at = found == bottleneck_names.end()
                                ? bottleneck_names.size() - 1
                                : static_cast<std::size_t>(found - bottleneck_names.begin());
-    values_[bottleneck_first + at] = spent;
+    if (!in[socket_column]) values_[bottleneck_first + at] = spent;
     for (std::size_t b = 0; b < buffer_names.size(); ++b)
       add_buffer(b, in.subspan(first_buffer_column + b * buffer_quantities, buffer_quantities),
                  spent);
+    std::ranges::copy(in.subspan(first_ring_column, 2 * ring_names.size()),
+                      values_.begin() + ring_first);
+    if (in[first_drop_column])
+      values_[ring_drop_step] =
+          dropped_.step(*in[first_drop_column] + in[first_drop_column + 1].value_or(0) +
+                        in[first_drop_column + 2].value_or(0));
     run_.samples.add(row.at - run_.first, values_);
     for (std::size_t i = 0; i < quantities; ++i)
       if (values_[i]) {
@@ -116,7 +137,7 @@ class Builder {
 
   RunData& run_;
   Nanos last_{0};
-  Growth lost_, refused_, cpu_, drained_;
+  Growth lost_, refused_, cpu_, drained_, dropped_;
   std::vector<std::optional<double>> values_;
 };
 
@@ -161,19 +182,49 @@ double RunData::share(std::size_t bottleneck) const {
   return all > 0 ? whole[bottleneck_first + bottleneck].sum / all : 0;
 }
 
-Result<RunData> read_run(std::istream& in, const std::string& name, std::string label,
-                         std::size_t buckets_min) {
+Result<std::vector<RunData>> read_runs(std::istream& in, const std::string& name, std::string label,
+                                       std::size_t buckets_min) {
   if (label.empty()) label = std::filesystem::path{name}.stem().string();
-  RunData run{.label = std::move(label),
-              .name = name,
-              .head = {},
-              .law = {},
-              .samples = Samples{quantities, buckets_min}};
-  Builder builder{run};
-  ONEHOP_TRY(head, read_trace(in, name, columns, [&](const TraceRow& row) { builder.add(row); }));
-  run.head = std::move(head);
-  if (run.is_receiving()) run.forget_law();
-  return RunData{std::move(run)};
+  struct Part {
+    Part(double number, RunData data) : socket{number}, run{std::move(data)} {}
+    double socket;
+    RunData run;
+    Builder builder{run};
+  };
+  std::deque<Part> parts;  // a builder holds on to its run
+  bool has_more = false;
+  const auto take = [&](const TraceRow& row) {
+    const double socket = row.values[socket_column].value_or(0);
+    auto part = std::ranges::find(parts, socket, &Part::socket);
+    if (part == parts.end() && parts.size() == runs_max) {
+      has_more = true;
+      return;
+    }
+    if (part == parts.end()) {
+      parts.emplace_back(socket, RunData{.label = label,
+                                         .name = name,
+                                         .head = {},
+                                         .law = {},
+                                         .samples = Samples{quantities, buckets_min}});
+      part = std::prev(parts.end());
+    }
+    part->builder.add(row);
+  };
+  ONEHOP_TRY(head, read_trace(in, name, columns, take));
+  if (has_more)
+    return Error{
+        ExitCode::usage, "plot the trace " + name,
+        "it has more sockets than a report can have runs (" + std::to_string(runs_max) + ")",
+        "Trace one program at a time"};
+  std::vector<RunData> runs;
+  for (Part& part : parts) {
+    part.run.head = head;
+    if (part.run.is_receiving()) part.run.forget_law();
+    if (parts.size() > 1)
+      part.run.label += " socket " + std::to_string(static_cast<std::int64_t>(part.socket));
+    runs.push_back(std::move(part.run));
+  }
+  return runs;
 }
 
 }  // namespace onehop::plot

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RunData: one trace, ready to be drawn: series over time since its first row, and what they say in
-// sum. Built in one pass with memory that does not depend on the trace's length.
+// RunData: one trace, or one socket of a trace of rings, ready to be drawn: series over time since
+// its first row, and what they say in sum. Built in one pass with memory that does not depend on
+// the trace's length.
 #pragma once
 
 #include <array>
 #include <istream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/plot/capacity.hpp"
 #include "tools/plot/samples.hpp"
@@ -46,7 +48,17 @@ enum BufferQuantity : std::size_t {
   drain,
   buffer_quantities
 };
-inline constexpr std::size_t quantities = buffer_first + buffer_quantities * buffer_names.size();
+/// Of a trace of rings: entries held and entries in all, ring by ring, and frames dropped.
+inline constexpr std::array<std::string_view, 4> ring_names{"rx", "tx", "fill", "completion"};
+inline constexpr std::size_t ring_first = buffer_first + buffer_quantities * buffer_names.size();
+inline constexpr std::size_t ring_drop_step = ring_first + 2 * ring_names.size();
+inline constexpr std::size_t quantities = ring_drop_step + 1;
+[[nodiscard]] constexpr std::size_t ring_held(std::size_t ring) noexcept {
+  return ring_first + 2 * ring;
+}
+[[nodiscard]] constexpr std::size_t ring_entries(std::size_t ring) noexcept {
+  return ring_held(ring) + 1;
+}
 [[nodiscard]] constexpr std::size_t of(std::size_t buffer, BufferQuantity quantity) noexcept {
   return buffer_first + buffer * buffer_quantities + quantity;
 }
@@ -92,9 +104,12 @@ struct RunData {
   [[nodiscard]] double share(std::size_t bottleneck) const;
 };
 
-/// read_run reads a trace into at least `buckets_min` buckets where it has so many rows. `label`
-/// empty: the file's name without folder and ending.
-[[nodiscard]] Result<RunData> read_run(std::istream& in, const std::string& name, std::string label,
-                                       std::size_t buckets_min);
+inline constexpr std::size_t runs_max = 12;  ///< a report has at most so many
+
+/// read_runs reads a trace into at least `buckets_min` buckets where it has so many rows. `label`
+/// empty: the file's name without folder and ending. It is one run; a trace of rings is one for
+/// each socket.
+[[nodiscard]] Result<std::vector<RunData>> read_runs(std::istream& in, const std::string& name,
+                                                     std::string label, std::size_t buckets_min);
 
 }  // namespace onehop::plot

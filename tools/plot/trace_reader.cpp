@@ -101,7 +101,7 @@ class Parser {
     bottleneck_ = place_of("bottleneck");
     law_ = place_of("law");
     if (at_ == missing) return refuse("there is no column 't_ns'");
-    for (const std::string_view name : table_.needed)
+    for (const std::string_view name : head.is_of_rings() ? table_.needed_of_rings : table_.needed)
       if (place_of(name) == missing) return refuse(fmt::format("there is no column '{}'", name));
     return success();
   }
@@ -187,9 +187,14 @@ Result<TraceHead> read_trace(std::istream& in, const std::string& name,
                              std::span<const std::string_view> wanted,
                              const std::function<void(const TraceRow&)>& take) {
   static constexpr std::array<std::string_view, 2> needed{"rate_bytes_per_s", "bottleneck"};
-  return read_table(
-      in, {.name = name, .what = "trace", .maker = "onehop send --trace", .needed = needed}, wanted,
-      take);
+  static constexpr std::array<std::string_view, 1> needed_of_rings{"socket"};
+  return read_table(in,
+                    {.name = name,
+                     .what = "trace",
+                     .maker = "onehop send --trace",
+                     .needed = needed,
+                     .needed_of_rings = needed_of_rings},
+                    wanted, take);
 }
 
 }  // namespace onehop::plot

@@ -22,6 +22,7 @@ inline constexpr std::size_t columns_max = 512;           // ours has 66
 /// TraceHead: the comment lines before the columns, as they were written; absent ones are empty.
 struct TraceHead {
   std::string command_line, version, config;
+  [[nodiscard]] bool is_of_rings() const { return config.starts_with("rings "); }
 };
 
 /// TraceRow: the columns that were asked for, in that order; empty cells, and columns that the
@@ -36,6 +37,7 @@ struct TraceRow {
 struct Table {
   std::string name, what, maker;
   std::span<const std::string_view> needed;
+  std::span<const std::string_view> needed_of_rings{};  ///< instead, of a trace of 'onehop rings'
 };
 
 /// read_table calls `take` for each row of a table over time.
@@ -44,8 +46,8 @@ struct Table {
                                            const std::function<void(const TraceRow&)>& take);
 
 /// read_trace calls `take` for each row. `name` is for messages. A trace has the columns t_ns,
-/// rate_bytes_per_s and bottleneck, at least one row, times that never go back, and a newline
-/// behind its last row. Error local_file_error where it has not.
+/// rate_bytes_per_s and bottleneck, or socket where it is of rings, at least one row, times that
+/// never go back, and a newline behind its last row. Error local_file_error where it has not.
 [[nodiscard]] Result<TraceHead> read_trace(std::istream& in, const std::string& name,
                                            std::span<const std::string_view> wanted,
                                            const std::function<void(const TraceRow&)>& take);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RingTrace: what was seen of rings as a table (CSV): one row per sample and socket. A
+// RingTrace: what was seen of rings as a table for `onehop plot`: one row per sample and socket. A
 // ring that is not mapped, and a count that is not known, is an empty cell.
 #pragma once
 
