@@ -74,6 +74,7 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
                                          : plan.frame_body_max_bytes + wire::overhead_bytes;
   facts.fragments = plan.has_fragments ? "on" : "off";
   facts.aead = crypto::name(crypto::resolve(aead_backend(settings_)));
+  facts.key_exchange = plan.key_exchange;
   facts.digest = crypto::digest_name(plan.context.digest);  // the sender's choice, at both ends
   ONEHOP_TRY(limits, limits_on(plan.path.ifindex));
   links_->limits.store(limits);

@@ -340,7 +340,7 @@ struct End {
   std::uint64_t files_there_unread_total = 0;  ///< of files_total: compared by size and time alone
   std::string receipt_root;                    ///< empty: no receipt, or not of a whole session
   std::string peer, directory, path;           ///< path: of the file that was done last
-  std::string digest, aead, file_io;
+  std::string digest, aead, key_exchange, file_io;
   std::uint64_t auth_failures_total = 0, replays_total = 0, malformed_total = 0;
   std::uint64_t key_updates_total = 0, engine_turns_total = 0, engine_wakeups_total = 0;
   std::uint64_t engine_syscalls_total = 0, voluntary_switches_total = 0, rss_bytes_max = 0;

@@ -153,6 +153,7 @@ struct DataPlan : DataTerms {
   crypto::ExporterSecret secret;
   crypto::CompareKey compare_key{};
   PathUpdate path;  ///< as first found; later ones come as commands
+  std::string key_exchange;
 };
 
 /// EngineRings: owned by the host, alive from start_data() until stop_data() returns. The session

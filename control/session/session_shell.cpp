@@ -182,7 +182,8 @@ Result<std::string> SessionShell::start_data(const StartData& start) {
                 {channel_->peer().address, start.peer_port},
                 std::move(secret),
                 std::move(compare_key),
-                {}};
+                {},
+                negotiated_group(channel_->ssl())};
   ONEHOP_TRY(follower,
              PathFollower::open({plan.local, plan.peer, options_.interface, options_.dscp}));
   path_.emplace(std::move(follower));

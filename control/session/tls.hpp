@@ -127,6 +127,8 @@ void on_binder(SSL* ssl, std::function<void()> call);
 [[nodiscard]] bool is_authenticated(SSL* ssl) noexcept;
 /// negotiated_alpn is what both ends will speak, "onehop/N".
 [[nodiscard]] std::string negotiated_alpn(SSL* ssl);
+/// negotiated_group is how the session's secret was agreed: "X25519MLKEM768" or "x25519".
+[[nodiscard]] std::string negotiated_group(SSL* ssl);
 
 /// export_data_secret gives the 32 bytes from which the data path's keys are derived. Both ends get
 /// the same bytes only if they understood every field of the context alike.

@@ -237,6 +237,9 @@ void Frontend::on(const api::Notice& notice) {
 
 void Frontend::on(const api::End& end) {
   wait_for({});
+  if (is_verbose_ && !end.key_exchange.empty())
+    reporter_.say(fmt::format("keys: TLS 1.3 with {}; frames: AES-128-GCM by {}", end.key_exchange,
+                              end.aead));
   reporter_.end(end);
   files_kept_ = 0;
   if (publisher_)

@@ -163,6 +163,7 @@ Json json_of(const api::End& e) {
           {"hash_ok", e.exit_code == api::Status::done && e.files_there_unread_total == 0},
           {"digest", e.digest},
           {"aead", e.aead},
+          {"key_exchange", e.key_exchange},
           {"file_io", e.file_io},
           {"auth_failures_total", e.auth_failures_total},
           {"replays_total", e.replays_total},

@@ -280,4 +280,9 @@ TEST_CASE("K4 ends that understood any field differently get different keys",
   for (const auto& other : others) CHECK(secret(client, agreed) != secret(server, other));
   CHECK(::SSL_get_version(client.channel->ssl()) == std::string{"TLSv1.3"});
   CHECK(::SSL_get_cipher(client.channel->ssl()) == std::string{"TLS_AES_128_GCM_SHA256"});
+  // The hybrid with ML-KEM wherever the library has it, and both ends know which group it was.
+  const bool has_ml_kem = ::OpenSSL_version_num() >= 0x30500000UL;
+  const std::string group = has_ml_kem ? "X25519MLKEM768" : "x25519";
+  CHECK(negotiated_group(client.channel->ssl()) == group);
+  CHECK(negotiated_group(server.channel->ssl()) == group);
 }
