@@ -35,8 +35,9 @@ FIREWALL = """table inet filter {
 ELSEWHERE = {
     "tools/check": "it runs this test",
     "apt install ./onehop_*.deb": "tests/package plays it on a bare root",
-    "ufw allow 7411/tcp": "ufw manages the machine's own firewall, not a namespace's",
-    "firewall-cmd --add-port=7411/tcp": "firewalld manages the machine's own firewall"
+    "ufw allow 7411": "ufw manages the machine's own firewall, not a namespace's",
+    "firewall-cmd --add-port=7411/tcp --add-port=7411/udp":
+        "firewalld manages the machine's own firewall"
 }
 
 
@@ -95,18 +96,25 @@ def test_the_two_laptops_and_the_firewall_rule(onehop) -> None:
         try:
             receiver = end("b", line_with("onehop recv"), world.target, "recv")
             receiver.wait_for(lambda: "listening" in receiver.text(), "recv listens")
-            refused = end("a", line_with("onehop send"), outgoing, "refused")
-            check(
-                refused.code() == 3,
-                f"the firewall keeps send out: 3, not {refused.process.returncode}: "
-                f"{refused.text()}"
-            )
-            world.run_on("b", "sh", "-c", allow)  # the receiver's alone: both have stateful rules
-            sender = end("a", line_with("onehop send"), outgoing, "send")
-            check(sender.code() == 0,
-                  f"send ends with 0, not {sender.process.returncode}: {sender.text()}")
-            for path in files:
-                world.check_same(path)
+            receiver.wait_for(lambda: "firewall" in receiver.text(), "it says what keeps out")
+            for how in ("", f" --to {RECEIVER}"):
+                refused = end("a", line_with("onehop send") + how, outgoing, f"refused{how[:4]}")
+                check(refused.code() == 3,
+                      f"the firewall keeps send out: 3, not {refused.process.returncode}: "
+                      f"{refused.text()}")
+            world.run_on("b", "sh", "-c", allow)
+
+            def send(how) -> None:
+                sender = end("a", line_with("onehop send") + how, outgoing, f"send{how[:4]}")
+                check(sender.code() == 0,
+                      f"send ends with 0, not {sender.process.returncode}: {sender.text()}")
+                for path in files:
+                    world.check_same(path)
+                    (world.target / path.name).unlink()
+
+            send(f" --to {RECEIVER}")  # the receiver's rule alone: both have stateful rules
+            world.run_on("a", "nft", "flush", "ruleset")
+            send("")
         finally:
             end_all(ends)
 

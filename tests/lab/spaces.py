@@ -2,8 +2,10 @@
 """Bare network namespaces, for tests that lay routes, tunnels and address translation themselves,
 where a lab has a link of its own between its two hosts."""
 
+import ctypes
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -46,6 +48,16 @@ class Spaces:
         done = subprocess.run(self.on(letter, *command), capture_output=True, text=True, timeout=60)
         check(done.returncode == 0, f"{command}: {done.stderr}")
         return done.stdout
+
+    def socket(self, letter, *arguments) -> Any:
+        """socket opens one in a host's namespace; it stays there when this process goes home."""
+        libc, clone_newnet = ctypes.CDLL(None, use_errno=True), 0x40000000
+        with open("/proc/self/ns/net") as home, open(f"/run/netns/{self.space(letter)}") as there:
+            check(libc.setns(there.fileno(), clone_newnet) == 0, "setns")
+            try:
+                return socket.socket(*arguments)
+            finally:
+                check(libc.setns(home.fileno(), clone_newnet) == 0, "setns back")
 
     def ip(self, letter, *lines) -> None:
         """ip runs `ip LINE` for each line in a host's namespace."""

@@ -152,8 +152,6 @@ TEST_CASE("a refused command line says what was read, why not, and what to write
   CHECK(said({"lab", "up", "x"}) ==
         "onehop lab up: read the command line: 'x' was not expected. See 'onehop lab up --help'");
   CHECK(said({"send"}) == "onehop send: read the command line: PATH is missing. Add PATH (files)");
-  CHECK(said({"send", "f"}) ==
-        "onehop send: read the command line: --to is missing. Add --to HOST[:PORT] (the receiver)");
   CHECK(said({"send", "f", "--to"}) ==
         "onehop send: read --to: its value is missing. Write --to HOST[:PORT]");
   CHECK(said(sending({"--to", "g"})) ==

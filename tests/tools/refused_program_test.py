@@ -111,8 +111,8 @@ def test_what_this_machine_lacks_is_refused_before_the_other_one_is_asked(onehop
                              words=("code file", "No such file", "--code-file"))
         here.refused_at_once("send", file, "--to", ":7411", words=("read --to", "names no host"))
         # no name that is looked up
-        here.refused_at_once("send", file, "--to", "no..host", words=("find no..host", "numeric"),
-                             code=3)
+        here.refused_at_once("send", file, "--to", "no..host", "--iface", "lo",
+                             words=("find no..host", "numeric"), code=3)
         here.refused_at_once("send", file, *to, "--core", "9999", words=("core 9999", "taskset"))
         here.refused_at_once("send", file, *to, "--max-rate", "fast", words=("'fast'", "600Mbit"))
         here.refused_at_once("send", file, *to, "--iface", "none",

@@ -63,6 +63,7 @@ ExitCode Frontend::run(api::Transfer& transfer) {
       wait_for({});
       interrupts_.stop();
       if (publisher_) publisher_->stop();
+      if (responder_) responder_->stop();
     });
   });
   if (!runner.has_value()) return fail(runner.error());
@@ -109,6 +110,8 @@ void Frontend::on(const api::Started& started) {
   reporter_.event("start", json_of(started));
   to_ = started.to;
   if (started.role == "recv") {
+    const auto listens = host::parse_endpoint(started.listen);
+    if (responder_ && listens) responder_->start(listens.value().port);
     reporter_.say("listening on " + started.listen + ", receiving into " + started.directory);
     if (!has_code_ && !is_p2p_ && !reporter_.is_quiet()) print_ways(started.ways, {});
   } else if (started.found.folders > 0 || !started.is_all_found)
@@ -140,9 +143,13 @@ void Frontend::on(const api::Code& code) {
 void Frontend::print_ways(const std::vector<api::Started::Way>& ways,
                           const std::string& code) const {
   const std::string to = ways.empty() ? "THIS-HOST" : ways.front().to;
-  tell(fmt::format("On the other machine, and then {}:\n\n  onehop send PATH --to {}\n{}\n",
-                   code.empty() ? "the code that this end was given" : "the code", to,
-                   code.empty() ? "" : "  " + code + "\n"));
+  const bool is_found = responder_ && responder_->is_there();
+  tell(fmt::format("On the other machine, and then {}:\n\n  onehop send PATH{}\n{}\n",
+                   code.empty() ? "the code that this end was given" : "the code",
+                   is_found ? "" : " --to " + to, code.empty() ? "" : "  " + code + "\n"));
+  if (is_found)
+    tell(fitted(
+        fmt::format("It finds this machine as '{}'; where it does not: --to {}\n", found_as_, to)));
   if (to.find("%IF") != std::string::npos)
     tell("IF: the interface of the other machine; where it has one alone, leave IF as it is\n");
   if (ways.size() > 1)
@@ -200,6 +207,22 @@ void Frontend::let_watch() {
     publisher_ = std::move(opened).value();
   else
     reporter_.say("not visible to onehop watch: " + opened.error().message());
+}
+
+void Frontend::let_find(std::optional<find::Responder::Options> options) {
+  if (!options) return;
+  options->on_blocked = [this](const std::vector<std::string>& links) {
+    std::string names;
+    for (const std::string& link : links) names += (names.empty() ? "" : ", ") + link;
+    reporter_.say("a firewall of this machine keeps out who looks for receivers on " + names +
+                  ": `ufw allow 7411`, or the like, lets UDP and TCP port 7411 in");
+  };
+  found_as_ = file::display_name(options->name);
+  auto opened = find::Responder::open(io_, std::move(*options));
+  if (opened.has_value())
+    responder_ = std::move(opened).value();
+  else
+    reporter_.say("not found by who looks for receivers: " + opened.error().message());
 }
 
 /// A terminal has the link in its progress line.

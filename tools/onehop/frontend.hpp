@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "control/find/responder.hpp"
 #include "tools/onehop/progress.hpp"
 #include "tools/onehop/report.hpp"
 #include "tools/onehop/signals.hpp"
@@ -37,6 +38,8 @@ class Frontend {
   /// let_watch lets `onehop watch` see this process, as the user that it now is, from run() on. A
   /// machine without a place for the socket is no reason not to transfer: it is said.
   void let_watch();
+  /// let_find has senders on the link find this receiver, from run() on; nothing: it is hidden.
+  void let_find(std::optional<find::Responder::Options> options);
   [[nodiscard]] const Reporter& reporter() const { return reporter_; }
   /// run runs the opened transfer until it is over, writes --report, and returns what the process
   /// exits with.
@@ -86,6 +89,8 @@ class Frontend {
   std::uint64_t files_kept_ = 0;              // of this session, each of which would have a line
   std::vector<api::LeftOut::Item> left_out_;  // all that came, for the report
   std::unique_ptr<watch::Publisher> publisher_;
+  std::string found_as_;
+  std::unique_ptr<find::Responder> responder_;
   std::jthread asker_;
 };
 

@@ -2,13 +2,24 @@
 #include "tools/onehop/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include "control/find/message.hpp"
 #include "control/law/make_law.hpp"
+#include "engine/file/manifest.hpp"
 #include "transfer/settings.hpp"
 
 namespace onehop::tool {
 
 namespace {
+/// fault_of_name: a name is shown as it is.
+std::string fault_of_name(const std::string& name) {
+  if (name.size() > find::name_bytes_max)
+    return fmt::format("it has {} bytes, and {} at most are shown", name.size(),
+                       find::name_bytes_max);
+  return file::display_name(name) == name ? "" : "it has characters that are not shown as they are";
+}
+
 void add_output_options(CLI::App& app, api::Options& o, OutputOptions& output) {
   app.option_defaults()->group("Output");
   app.add_option("--trace", o.trace_file, "write one row per control tick to this file (CSV)")
@@ -135,6 +146,13 @@ void add_tree_options(CLI::App& app, SendCommand& send) {
   app.add_flag("--dry-run", send.is_dry_run,
                "list what would be sent and what would not, and send nothing")
       ->group("Folders");
+}
+
+void add_found_options(CLI::App& app, RecvCommand& recv) {
+  app.add_option("--name", recv.name, "the name that senders on the link see (default: the host's)")
+      ->check(CLI::Validator{[](std::string& name) { return fault_of_name(name); }, "NAME"});
+  app.add_flag("--hidden", recv.is_hidden,
+               "do not answer senders that look for receivers; they need the address");
 }
 
 void add_p2p_options([[maybe_unused]] CLI::App& app, [[maybe_unused]] P2pChoice& choice,

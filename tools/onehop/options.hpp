@@ -48,6 +48,7 @@ struct SendCommand {
   P2pChoice p2p;
   std::vector<ExcludeWord> excludes;
   bool is_dry_run = false;
+  bool has_wait = false;  ///< --wait was given
 };
 
 struct RecvCommand {
@@ -55,6 +56,8 @@ struct RecvCommand {
   OutputOptions output;
   P2pChoice p2p;
   std::optional<std::string> clean;  ///< the folder; none: receive
+  std::string name;                  ///< shown to who looks for receivers; empty: the host's
+  bool is_hidden = false;            ///< does not answer who looks for receivers
   bool is_dry_run = false;
 };
 
@@ -77,6 +80,9 @@ struct RingsOptions {
 
 /// add_tree_options: what of the folders is sent.
 void add_tree_options(CLI::App& app, SendCommand& send);
+
+/// add_found_options: whether and as whom a receiver is found.
+void add_found_options(CLI::App& app, RecvCommand& recv);
 
 /// add_p2p_options: --p2p and --peer, where this build has Wi-Fi Direct. `about`: what --p2p does.
 void add_p2p_options(CLI::App& app, P2pChoice& choice, const char* about);

@@ -85,22 +85,26 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
       ->required();
   command->add_option("--name", send.transfer.stream_name, "what standard input arrives as");
   CLI::Option* to =
-      command->add_option("--to", send.transfer.to, "the receiver")->type_name("HOST[:PORT]");
+      command
+          ->add_option("--to", send.transfer.to,
+                       "the receiver: an address, or the name that it shows (default: whoever "
+                       "receives on a link of this machine)")
+          ->type_name("HOST[:PORT]");
   add_p2p_options(
       *command, send.p2p,
       "form a Wi-Fi Direct group with a machine that runs 'onehop recv --p2p', send, and "
       "leave it; in place of --to");
-  // With --p2p it is found, and --dry-run needs none; the parser knows no "one of the two is
-  // required".
-  command->callback([to, &send] {
+  CLI::Option* wait =
+      command
+          ->add_option("--wait", send.transfer.wait_seconds,
+                       "seconds to wait for a receiver that is not there yet, or busy (at a "
+                       "terminal and without --to: until one is there)")
+          ->check(CLI::Range(0.0, 3600.0))
+          ->capture_default_str();
+  command->callback([to, wait, &send] {
     if (send.p2p.is_wanted && !to->empty()) throw CLI::ExcludesError("--p2p", "--to");
-    if (!send.p2p.is_wanted && !send.is_dry_run && to->empty()) throw CLI::RequiredError("--to");
+    send.has_wait = !wait->empty();
   });
-  command
-      ->add_option("--wait", send.transfer.wait_seconds,
-                   "seconds to wait for a receiver that is not there yet, or busy")
-      ->check(CLI::Range(0.0, 3600.0))
-      ->capture_default_str();
   add_tree_options(*command, send);
   command->add_flag("--hide", send.output.is_code_hidden,
                     "do not show the code while it is typed (the receiver's screen shows it)");
@@ -167,6 +171,7 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
       ->capture_default_str();
   command->add_flag("--no-space-check", recv.transfer.is_space_unchecked,
                     "do not hold what is offered against the free space and inodes of the disk");
+  add_found_options(*command, recv);
   CLI::Option* clean =
       command
           ->add_option("--clean", recv.clean,

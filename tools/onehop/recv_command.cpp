@@ -14,6 +14,7 @@
 #include "engine/file/manifest.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/confinement.hpp"
+#include "tools/onehop/finding.hpp"
 #include "tools/onehop/frontend.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
@@ -66,6 +67,7 @@ Result<void> open(const RecvCommand& command, const std::optional<User>& user, F
   }
   ONEHOP_TRYV(take_code(command, transfer));
   frontend.let_watch();
+  frontend.let_find(answering_of(command));
   return confine_transfer({.options = options.common,
                            .output = command.output,
                            .destination = options.stream_fd < 0 ? options.directory : "",

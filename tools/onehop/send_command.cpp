@@ -9,6 +9,7 @@
 #include "engine/file/scan_arguments.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/confinement.hpp"
+#include "tools/onehop/finding.hpp"
 #include "tools/onehop/frontend.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
@@ -28,6 +29,14 @@ Result<void> check_files(const api::SendOptions& options) {
   // Folders are looked through once, when the transfer begins.
   ONEHOP_TRYV(file::check_arguments(options.paths));
   return check_output_files(options.common);
+}
+
+/// check_early comes before the other machine is looked for, or kept waiting, for nothing.
+Result<void> check_early(api::SendOptions options, const std::optional<User>& user) {
+  options.to = "::1";  // as if it were found
+  const api::Transfer transfer{options, [](const api::Event&) {}};
+  ONEHOP_TRYV(host::result_of(transfer.check()));
+  return user ? success() : check_files(options);
 }
 
 /// Sockets and rings are opened first, while the privileges are there; then files are looked at by
@@ -100,10 +109,6 @@ constexpr double p2p_wait_seconds = 30;
 
 /// send_over_group leaves the group when it returns, and where it does not, too (GroupKeeper).
 ExitCode send_over_group(SendCommand command, const std::optional<User>& user, Frontend& frontend) {
-  if (!user) {  // before the other machine is kept waiting for nothing
-    if (auto checked = check_files(command.transfer); checked.has_error())
-      return frontend.fail(checked.error());
-  }
   const Reporter reporter{command.output, "send"};
   const auto group = p2p::GroupSession::form({.is_sending = true,
                                               .interface = command.transfer.common.interface,
@@ -141,9 +146,15 @@ ExitCode send_command(SendCommand command) {
     const auto listed = dry_run_as_user(command);
     return listed.has_value() ? ExitCode::done : frontend.fail(listed.error());
   }
+  if (is_looked_for(command.transfer.to)) {
+    const auto checked = check_early(command.transfer, user.value());
+    if (checked.has_error()) return frontend.fail(checked.error());
+  }
 #if ONEHOP_HAS_P2P
   if (command.p2p.is_wanted) return send_over_group(std::move(command), user.value(), frontend);
 #endif
+  if (auto found = find_receiver(command, frontend.reporter()); found.has_error())
+    return frontend.fail(found.error());
   return transfer_files(command, user.value(), frontend);
 }
 

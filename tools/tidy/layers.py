@@ -19,6 +19,7 @@ INCLUDES: dict[str, Any] = {
     "control/rate": {"engine/base", "control/law", "control/link"},
     "control/session": {"engine/base", "engine/wire", "engine/crypto", "engine/file"},
     "control/p2p": {"engine/base", "engine/file", "control/link"},
+    "control/find": {"engine/base"},
 }
 FREE = {"tools", "tests"}
 # What is put together of all of them, and never of tools.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Receivers: who answered, and which of his addresses is the best way there. Pure; one thread.
+//
+// One receiver answers on each link that it shares with us, by IPv6 and by IPv4: these are its
+// ways. Anybody on a link can answer as often as he likes and as whom he likes, so what is kept is
+// bounded, first come first kept: an honest answer comes within milliseconds of its question, and
+// who forges others does not know the nonce before that.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "control/find/message.hpp"
+#include "engine/base/address.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop::find {
+
+enum class Medium : std::uint8_t { cable, wifi };
+
+/// Way: an address that an answer came from, and the link of ours that it came over.
+struct Way {
+  IpAddress address;
+  std::string interface;
+  Medium medium = Medium::cable;
+  BytesPerSecond rate{};    ///< that the driver claims; 0: none
+  bool is_one_hop = false;  ///< link-local, or of a subnet of that link: no gateway lies between
+};
+
+/// is_better: one hop before what has a gateway, cable before Wi-Fi, the faster driver first, and
+/// of the addresses of a link the link-local one, which no route and no VPN can lead elsewhere.
+[[nodiscard]] bool is_better(const Way& one, const Way& other);
+
+struct Receiver {
+  std::string name;  ///< any bytes: escape it where it is shown
+  std::uint16_t port = 0;
+  std::vector<Way> ways;  ///< best first; one at least
+};
+
+class Receivers {
+ public:
+  /// Too low: a flood of answers takes all places before the one that is meant. Too high: memory,
+  /// 300 bytes each.
+  static constexpr std::size_t receivers_max = 4096;
+  static constexpr std::size_t ways_max = 16;        ///< of a receiver
+  static constexpr std::size_t per_address_max = 4;  ///< receivers: several may run on one machine
+
+  /// note takes an answer. True: it told something new.
+  bool note(const Answer& answer, const Way& way);
+  [[nodiscard]] bool is_empty() const { return receivers_.empty(); }
+  [[nodiscard]] std::size_t size() const { return receivers_.size(); }
+  /// ranked: the one with the best way first, and of equal ones the one that answered first.
+  [[nodiscard]] std::vector<Receiver> ranked() const;
+
+ private:
+  using Key = std::tuple<Instance, std::uint16_t, std::string>;
+  std::vector<Receiver> receivers_;  // in the order of their first answers
+  std::map<Key, std::size_t> places_;
+  std::map<IpAddress, std::size_t> counts_;  // receivers whose first answer came from there
+};
+
+}  // namespace onehop::find

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// How `send` finds its receiver, and `recv` its senders, where nobody names an address.
+//
+//   send: to nobody, or to a name ─▶ look ─▶ none: what may hinder it ─▶ look on, or exit 3
+//                                       └──▶ one: taken   several: a choice at the terminal
+#pragma once
+
+#include <optional>
+
+#include "control/find/responder.hpp"
+#include "tools/onehop/options.hpp"
+#include "tools/onehop/report.hpp"
+
+namespace onehop::tool {
+
+/// is_looked_for: it is empty, or a name without a port.
+[[nodiscard]] bool is_looked_for(const std::string& to);
+
+/// find_receiver replaces an empty --to, or a name in it, by the address of a receiver that answers
+/// on a link of this machine. An address, what has a port, and a name that nobody answers to and
+/// name service knows, stay as they are. It waits for as long as --wait says. Errors: 2, where
+/// several answer and nobody can choose; 3; 7; 9.
+[[nodiscard]] Result<void> find_receiver(SendCommand& command, const Reporter& reporter);
+
+/// answering_of: on which links, as whom and for which address a receiver answers; nothing where it
+/// is hidden, or has no link that the kernel knows.
+[[nodiscard]] std::optional<find::Responder::Options> answering_of(const RecvCommand& command);
+
+}  // namespace onehop::tool
