@@ -18,10 +18,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from docs_test import PAGES, lines
-from dpdk_test import MB, eal_of, need_dpdk
-from program import PATIENCE, End, Skip, World, check, main
-from spaces import Spaces
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+from docs_test import PAGES, lines  # noqa: E402
+from dpdk_test import MB, eal_of, need_dpdk  # noqa: E402
+from program import PATIENCE, End, Skip, World, check, main  # noqa: E402
+from spaces import Spaces  # noqa: E402
+from watch_program_test import Screen  # noqa: E402
 
 RINGS = ("rx", "tx", "fill", "completion")
 SUBJECT = ""
@@ -311,6 +313,22 @@ def test_the_lines_of_the_page_do_what_it_says(onehop) -> None:
             check(run.returncode in good and "".join(said), f"`{line}`: {run.returncode} {said}")
         picture = (cable.work / "rings.html").read_text()
         check("500 / 500.0 / 500 of 512" in picture, f"the fill ring was drawn: {picture[-900:]}")
+
+
+def test_a_terminal_shows_bars_that_follow_and_is_left_as_it_was(onehop) -> None:
+    with Cable(onehop) as cable:
+        subject = cable.subject(entries=512)
+        subject.do("fill 256")
+        screen = Screen(cable, subject.pid, command="rings")
+        screen.read_until(lambda: len(screen.frames()) >= 2, "it draws again and again")
+        frame = screen.frames()[-2]
+        check(len(frame) <= 24 and all(len(row) <= 80 for row in frame), f"80 x 24: {frame}")
+        check(any(row.startswith("fill") and "256 of 512" in row for row in frame), f"{frame}")
+        subject.do("fill 255")
+        screen.read_until(lambda: "511 of 512" in screen.text, "it follows")
+        os.write(screen.fd, b"q")
+        screen.read_until(lambda: "\x1b[?1049l" in screen.text, "the screen comes back")
+        check(screen.end() == 0, "to look is no error")
 
 
 def look_at(world, end, run_for=3) -> list[Any]:

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/netlink_message.hpp"

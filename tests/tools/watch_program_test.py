@@ -247,14 +247,15 @@ def test_of_a_transfer_that_sudo_started_its_user_and_root_alone_see_it(onehop) 
 
 
 class Screen:
-    """watch in a pseudo-terminal, and what it wrote there."""
+    """watch, or another command, in a pseudo-terminal, and what it wrote there."""
 
-    def __init__(self, here, *options, columns=80, rows=24, **environment) -> None:
+    def __init__(self, here, *options, columns=80, rows=24, command="watch",
+                 **environment) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update({"TERM": "xterm", "LC_ALL": "C.UTF-8"} | environment)
             time.sleep(0.2)  # until the size is set
-            os.execv(here.onehop, [here.onehop, "watch", *map(str, options)])
+            os.execv(here.onehop, [here.onehop, command, *map(str, options)])
         self.resize(columns, rows)
         self.before = termios.tcgetattr(self.fd)
         self.text = ""

@@ -30,7 +30,6 @@ std::optional<std::uint64_t> take(std::string_view& text, int base, std::string_
 
 /// piece_in reads a line; nothing where it maps no socket.
 std::optional<Piece> piece_in(std::string_view line) {
-  Piece piece;
   const auto begin = take(line, 16, "-"), end = take(line, 16, " ");
   constexpr std::size_t access_columns = 5;  // "rw-s "
   if (!begin || !end || line.size() < access_columns || *end <= *begin) return std::nullopt;

@@ -13,6 +13,7 @@
 
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "engine/base/netlink.hpp"
 #include "engine/base/netlink_message.hpp"
