@@ -70,7 +70,7 @@ class Receiver final : public Side, public session::RecvHost {
   void on_notice(const std::string& text) override { events_.say(text); }
   void on_warning(const std::string& text) override { events_.warn(text); }
   session::Arrival arrival() const override { return path_.arrival(); }
-  Result<session::PairingKey> renew_code(const Error& why) override {
+  Result<session::PairingCode> renew_code(const Error& why) override {
     events_.emit(to_api(why));
     return make_code();
   }
@@ -78,7 +78,7 @@ class Receiver final : public Side, public session::RecvHost {
   void on_session_end(const session::SessionEnd& end) override;
 
   std::vector<api::Started::Way> ways() const;
-  Result<session::PairingKey> make_code();
+  Result<session::PairingCode> make_code();
   void open_and_prepare(std::shared_ptr<const session::OfferInfo> offer,
                         const crypto::CompareKey& key, session::Decide decide, Instant since);
   Result<void> open_before_files(const IpAddress& peer);
@@ -141,18 +141,19 @@ std::vector<api::Started::Way> Receiver::ways() const {
   return ways;
 }
 
-Result<session::PairingKey> Receiver::make_code() {
-  ONEHOP_TRY(code, session::make_code());
+Result<session::PairingCode> Receiver::make_code() {
+  ONEHOP_TRY(code, options_.is_code_long ? session::make_code() : session::make_words());
   events_.emit(api::Code{std::string{code.text()}, ways()});
-  return session::stretch(code);
+  return code;
 }
 
 Result<session::SessionEnd> Receiver::run_own() {
-  if (!key_) {
-    ONEHOP_TRY(key, make_code());
-    key_ = std::move(key);
-  }
   session::RecvOptions options;
+  options.is_code_own = !code_;
+  if (!code_) {
+    ONEHOP_TRY(code, make_code());
+    code_ = std::move(code);
+  }
   options.address = listen_.host;
   options.port = listen_.port;
   options.is_once = options_.is_once;
@@ -160,7 +161,7 @@ Result<session::SessionEnd> Receiver::run_own() {
   options.is_sha256_required = digest_kind(settings_) == crypto::DigestKind::sha256;
   options.dscp = dscp_of(settings_);
   options.interface = settings_.interface;
-  server_ = session::make_recv_server(io_, std::move(options), *key_, *this);
+  server_ = session::make_recv_server(io_, std::move(options), *code_, *this);
   session::SessionEnd end;
   ONEHOP_TRYV(server_->start([&](const session::SessionEnd& ended) { end = ended; }));
   io_.run();

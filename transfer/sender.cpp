@@ -236,7 +236,7 @@ Result<session::SendOptions> Sender::session_options() {
   options.has_fragments = options_.has_fragments;
   options.dscp = dscp_of(settings_);
   options.interface = settings_.interface;
-  if (auto token = sender_token(*key_, options_.paths, options_.stream_name); token.has_value())
+  if (auto token = sender_token(*code_, options_.paths, options_.stream_name); token.has_value())
     options.token = token.value();
   else
     events_.say(token.error().message() +
@@ -245,7 +245,7 @@ Result<session::SendOptions> Sender::session_options() {
 }
 
 Result<session::SessionEnd> Sender::run_own() {
-  if (!key_)
+  if (!code_)
     return Error{ExitCode::usage, "send without a code", "both ends need the same",
                  "Take the receiver's"};
   if (!settings_.link_model.empty()) {
@@ -256,7 +256,7 @@ Result<session::SessionEnd> Sender::run_own() {
   ONEHOP_TRYV(path_.account().begin_receipt());
   ONEHOP_TRYV(open_files());
   ONEHOP_TRY(options, session_options());
-  session_ = session::make_send_session(io_, std::move(options), *key_, *this);
+  session_ = session::make_send_session(io_, std::move(options), *code_, *this);
   if (options_.has_fragments)
     events_.warn(
         "--fragment is an experiment: one lost frame is a lost datagram of 64 KB, and what is left "

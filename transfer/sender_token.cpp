@@ -15,7 +15,7 @@
 
 namespace onehop::host {
 
-Result<session::SenderToken> sender_token(const session::PairingKey& key,
+Result<session::SenderToken> sender_token(const session::PairingCode& code,
                                           std::span<const std::string> paths,
                                           const std::string& stream_name) {
   constexpr const char* boot_id_file = "/proc/sys/kernel/random/boot_id";
@@ -33,7 +33,8 @@ Result<session::SenderToken> sender_token(const session::PairingKey& key,
     what += '\0' + (none ? path : whole.string());
   }
   const auto hash =
-      crypto::sha256(std::as_bytes(std::span{who}), key.bytes(), std::as_bytes(std::span{what}));
+      crypto::sha256(std::as_bytes(std::span{who}), std::as_bytes(std::span{code.text()}),
+                     std::as_bytes(std::span{what}));
   session::SenderToken token{};
   std::copy_n(hash.begin(), token.size(), token.begin());
   return token;

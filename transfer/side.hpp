@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Side: what a sending and a receiving Transfer share: options, events, the io_context that run()
-// runs, the data path and the key.
+// runs, the data path and the code.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -45,7 +45,7 @@ class Side {
   std::optional<Error> fault_;  // of the options
   boost::asio::io_context io_;
   DataPath path_;
-  std::optional<session::PairingKey> key_;
+  std::optional<session::PairingCode> code_;
 
  private:
   bool is_open_ = false;

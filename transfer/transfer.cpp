@@ -36,8 +36,7 @@ Result<void> Side::open() {
 
 Result<void> Side::set_code(std::string_view code) {
   ONEHOP_TRY(pairing, session::PairingCode::from_text(code));
-  ONEHOP_TRY(key, session::stretch(pairing));
-  key_ = std::move(key);
+  code_ = std::move(pairing);
   return success();
 }
 

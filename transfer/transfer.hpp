@@ -130,6 +130,7 @@ struct ReceiveOptions {
   /// reads it. Else its content is compared.
   bool is_quick = false;
   bool is_hidden_allowed = false;
+  bool is_code_long = false;  ///< the code that is made has 130 bits, which guesses do not burn
   /// take, refuse: symbolic links. Those that lead out of the folder that was sent are refused in
   /// any case, and without is_hidden_allowed those with a target that begins with a dot somewhere.
   std::string symlinks = "take";
@@ -376,9 +377,8 @@ class Transfer {
   /// receiver's named afxdp or dpdk. It may block for a name's look-up, and seconds for a driver.
   [[nodiscard]] Error open();
 
-  /// set_code takes the code that both ends share: 20 to 256 printable bytes, kept in pages that
-  /// no core dump has. A sender needs one; a receiver without makes one and tells it by a Code
-  /// event. It computes for about 50 ms.
+  /// set_code takes the code that both ends share: three words, or 20 to 256 printable bytes, kept
+  /// in pages that no core dump has. A receiver without makes one and tells it by a Code event.
   [[nodiscard]] Error set_code(std::string_view code);
 
   /// run does the transfer; a receiver takes sessions until it is interrupted, or one with

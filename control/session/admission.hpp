@@ -3,7 +3,6 @@
 // address may try a code again.
 //
 //   accept ─▶ enter() ─▶ [ strangers: 4 of an address, 16 in all; the oldest gives way ]
-//                rise() ─▶ [ claimed: as many, of their own  ]
 //                rise() ─▶ [ proven: as many, of their own   ] ─▶ leave(), with its Hello
 //            begin_attempt(): at once, or a pause after that address's last wrong code
 //
@@ -32,8 +31,7 @@ inline constexpr std::size_t half_open_per_address_max = 4;
 /// Standing: how far a half-open connection has got.
 enum class Standing : std::uint8_t {
   stranger,  ///< nothing of it is known
-  claimed,   ///< its first message holds the code's binder; who heard one can repeat it
-  proven,    ///< it knows the code
+  proven,    ///< it has shown a binder of the code
 };
 
 class Admission {
@@ -60,7 +58,8 @@ class Admission {
   /// meanwhile has used up nothing.
   [[nodiscard]] std::optional<Instant> begin_attempt(const IpAddress& address, Instant now);
   void note_wrong_code(const IpAddress& address, Instant now);
-  /// note_refused: its offer was refused without a reason; the next attempt comes a pause later.
+  /// note_refused: its offer was refused without a reason, or it left before it had proven
+  /// anything; the next attempt comes a pause later.
   void note_refused(const IpAddress& address, Instant now) { note_wrong_code(address, now); }
   /// note_right_code: who mistyped the code knows it now.
   void note_right_code(const IpAddress& address) { next_attempts_.erase(address); }

@@ -55,13 +55,13 @@ void hurry_retransmission(int socket) {
   (void)::setsockopt(socket, IPPROTO_TCP, rto_min_us_option, &rto_min_us, sizeof rto_min_us);
 }
 
+}  // namespace
+
 bool is_vanished(const boost::system::error_code& error) {
   return error == asio::error::eof || error == asio::error::connection_reset ||
          error == asio::error::broken_pipe || error == asio::error::connection_aborted ||
          error == asio::ssl::error::stream_truncated;
 }
-
-}  // namespace
 
 Endpoint endpoint_of(const asio::ip::tcp::endpoint& endpoint) noexcept {
   return Endpoint::from_sockaddr(endpoint.data(), static_cast<socklen_t>(endpoint.size()))
@@ -89,37 +89,6 @@ Channel::Channel(asio::ip::tcp::socket socket, std::shared_ptr<const TlsContext>
 }
 
 std::string Channel::alpn() { return negotiated_alpn(ssl()); }
-
-Task<HandshakeFailure> Channel::handshake(Role role, Nanos limit) {
-  const auto self = shared_from_this();
-  bool is_late = false;
-  watch_timer_.expires_after(limit);
-  watch_timer_.async_wait([self, &is_late](const boost::system::error_code& error) {
-    if (error) return;  // cancelled: the flag may be gone by now
-    is_late = true;
-    self->abort();
-  });
-  const auto type =
-      role == Role::sender ? asio::ssl::stream_base::client : asio::ssl::stream_base::server;
-  boost::system::error_code error;
-  co_await stream_.async_handshake(type, redirect_error(use_awaitable, error));
-  // An expired wait whose handler has not run yet must not find a dead flag: it runs before we go
-  // on.
-  if (watch_timer_.cancel() == 0 && !is_late) co_await wait_for(inbox_timer_, 0ns);
-  HandshakeFailure failure = HandshakeFailure::none;
-  const bool is_of_tls = error && error.category() == asio::error::get_ssl_category();
-  if (is_of_tls || has_failed_proof(ssl())) {
-    failure = classify_handshake(ssl(), is_of_tls ? static_cast<unsigned long>(error.value()) : 0);
-  } else if (is_late) {
-    failure = HandshakeFailure::timed_out;
-  } else if (error) {
-    failure = is_vanished(error) ? HandshakeFailure::vanished : HandshakeFailure::not_onehop;
-  } else if (!is_authenticated(ssl())) {
-    failure = HandshakeFailure::wrong_code;
-  }
-  if (failure != HandshakeFailure::none) abort();
-  co_return failure;
-}
 
 void Channel::start() {
   const auto self = shared_from_this();

@@ -48,7 +48,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// handshake authenticates within `limit`. On failure the socket is closed.
+  /// handshake exchanges the code and authenticates within `limit`. On failure the socket is
+  /// closed.
   [[nodiscard]] Task<HandshakeFailure> handshake(Role role, Nanos limit);
   /// start runs both loops; call it once, after handshake().
   void start();
@@ -102,9 +103,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] const Endpoint& peer() const noexcept { return peer_; }
   [[nodiscard]] std::string alpn();
   [[nodiscard]] SSL* ssl() { return stream_.native_handle(); }
+  /// peer_burnt: how many codes a receiver said that it had to burn, from handshake() on. Nobody
+  /// vouches for it.
+  [[nodiscard]] std::size_t peer_burnt() const noexcept { return peer_burnt_; }
 
  private:
   using Timer = asio::steady_timer;
+  Task<HandshakeFailure> exchange_code(Role role, boost::system::error_code& error);
   Task<void> read_loop();
   Task<bool> read_message();
   Task<void> write_loop();
@@ -122,6 +127,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::vector<std::byte> body_, pending_, writing_;
   Liveness liveness_;
   unsigned bound_ifindex_ = 0;
+  std::size_t peer_burnt_ = 0;
   bool is_reading_ = false;  // false while we hold the peer back: its silence then means nothing
   bool has_read_end_ = false, is_woken_ = false, is_held_ = false;
   ChannelEnd end_ = ChannelEnd::open;
@@ -130,6 +136,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
 /// wait_for returns after `limit`, or when the timer is cancelled.
 [[nodiscard]] Task<void> wait_for(asio::steady_timer& timer, Nanos limit);
+
+/// is_vanished: the other end closed or reset it.
+[[nodiscard]] bool is_vanished(const boost::system::error_code& error);
 
 [[nodiscard]] Endpoint endpoint_of(const asio::ip::tcp::endpoint& endpoint) noexcept;
 

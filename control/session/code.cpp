@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -16,38 +15,14 @@
 
 #include "control/session/code_form.hpp"
 #include "control/session/silent_prompt.hpp"
+#include "control/session/words.hpp"
 #include "engine/base/fd.hpp"
 
 namespace onehop::session {
 
 namespace {
 
-// scrypt's cost for a code of unknown origin: 128 * N * r = 16 MiB and about 50 ms on one core of a
-// laptop. Lower makes each guess cheaper for whoever recorded a handshake; higher shows up in the
-// program's peak memory and in the 0.5 s that recv has to get ready.
-constexpr std::uint64_t scrypt_n = 1U << 14;
-// For a code of the form that make_code writes: 1 MiB and about 3 ms. Its 130 random bits need no
-// help; 50 ms at both ends are as much CPU as 100 MB through the rest of the program.
-constexpr std::uint64_t scrypt_n_made = 1U << 10;
-constexpr std::uint32_t scrypt_r = 8;
-constexpr std::uint32_t scrypt_p = 1;
-constexpr std::uint64_t scrypt_memory_bytes_max = 32ULL << 20;
-// The salt separates us from other programs that stretch the same text. It is the same for both
-// roles: roles are told apart by the PSK identity. It cannot be random, because nothing is shared
-// before the code.
-constexpr std::string_view application_salt = "onehop pairing code, scrypt, v1";
-
 constexpr std::size_t read_bytes_max = 4096;  // of a code file: anything longer is no code
-
-// Only forms that a random generator writes and a person does not: make_code's, and 128 bits or
-// more in hexadecimal.
-bool is_strong_form(std::string_view text) noexcept {
-  constexpr std::size_t hex_digits_min = 128 / 4;
-  constexpr std::string_view hex_digits = "0123456789abcdefABCDEF";
-  const bool is_hex =
-      text.size() >= hex_digits_min && text.find_first_not_of(hex_digits) == std::string_view::npos;
-  return is_hex || has_made_form(text);
-}
 
 bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
@@ -58,7 +33,7 @@ Error usage_error(std::string cause, std::string hint) {
 Result<PairingCode> code_in(const SecretBytes& buffer, std::size_t filled) {
   if (filled == read_bytes_max)
     return usage_error("it is longer than any code can be",
-                       "A code has 20 to 256 printable characters");
+                       "A code is three words, or has 20 to 256 printable characters");
   return PairingCode::from_text({reinterpret_cast<const char*>(buffer.bytes().data()), filled});
 }
 
@@ -78,22 +53,22 @@ Result<PairingCode> code_from_fd(int fd) {
   return code_in(buffer, filled);
 }
 
-/// code_of_typed also sees slips in a code that make_code() wrote.
-Result<PairingCode> code_of_typed(std::string_view typed) {
-  ONEHOP_TRY(made, SecretBytes::allocate(made_code_bytes));
-  const std::span<char, made_code_bytes> text{reinterpret_cast<char*>(made.bytes().data()),
-                                              made_code_bytes};
-  bool is_made = false;
-  if (std::string fault = fault_of_typed(typed, text, is_made); !fault.empty())
-    return usage_error(
-        std::move(fault),
-        "Compare it with the other screen; one that an earlier version made is taken "
-        "from --code-file FILE");
-  return PairingCode::from_text(is_made ? std::string_view{text.data(), text.size()} : typed);
+/// Slip: what is wrong with a typed code. A word that does not exist costs no try.
+struct Slip {
+  std::string cause;
+  bool is_in_words = false;
+};
+Slip slip_in(std::string_view typed, bool is_hidden) {
+  const auto words = read_words(typed);
+  const std::size_t wrong = words ? words->first_wrong() : 0;
+  if (wrong == 0) return {words ? "" : fault_of_made(typed)};
+  std::string_view group;
+  for (std::size_t i = 0; i < wrong; ++i) group = next_group(typed).value_or("");
+  return {word_fault(wrong) + (is_hidden ? "" : ": " + std::string{group}), true};
 }
 
 Result<PairingCode> code_from_terminal(const CodeSource& source) {
-  constexpr int tries_max = 3;
+  constexpr int tries_max = 3, lines_max = 100;
   const Fd terminal{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
   if (!terminal.is_open())
     return usage_error("no code was given and there is no terminal to ask on",
@@ -102,15 +77,20 @@ Result<PairingCode> code_from_terminal(const CodeSource& source) {
   const auto say = [&terminal](const std::string& text) {
     (void)!::write(terminal.get(), text.data(), text.size());
   };
-  if (!source.is_hidden) say("The other screen shows a code of 7 groups; dashes do not matter.\n");
-  for (int tries = 1;; ++tries) {
+  if (!source.is_hidden)
+    say("The other screen shows three words. Three letters of each do; TAB completes.\n");
+  int tries = 0;
+  for (int lines = 1;; ++lines) {
     ONEHOP_TRY(filled, read_typed(terminal.get(), source.prompt,
                                   source.is_hidden ? Typed::hidden : Typed::shown, buffer.bytes()));
     if (filled == read_bytes_max) return code_in(buffer, filled);
-    const char* const typed = reinterpret_cast<const char*>(buffer.bytes().data());
-    const bool has_ended = filled == 0 || typed[filled - 1] != '\n';
-    auto code = code_of_typed({typed, filled});
-    if (code.has_value() || has_ended || tries == tries_max) return code;
+    const std::string_view typed{reinterpret_cast<const char*>(buffer.bytes().data()), filled};
+    const bool has_ended = typed.empty() || typed.back() != '\n';
+    const Slip slip = slip_in(typed, source.is_hidden);
+    auto code = slip.cause.empty() ? PairingCode::from_text(typed)
+                                   : usage_error(slip.cause, "Compare it with the other screen");
+    if (!slip.is_in_words) ++tries;
+    if (code.has_value() || has_ended || tries == tries_max || lines == lines_max) return code;
     say("Not yet: " + code.error().cause + ".\n");
   }
 }
@@ -140,28 +120,59 @@ Result<PairingCode> PairingCode::from_text(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   const std::string rule =
-      "A code has 20 to 256 printable ASCII characters, the same on both sides";
+      "A code is three words of a receiver's, or 20 to 256 printable ASCII characters, the same on "
+      "both sides";
+  std::array<char, std::max(made_code_bytes, words_code_bytes_max)> unified{};
+  const auto keep = [](std::string_view kept) -> Result<PairingCode> {
+    ONEHOP_TRY(bytes, SecretBytes::allocate(kept.size()));
+    std::memcpy(bytes.bytes().data(), kept.data(), kept.size());
+    PairingCode code;
+    code.bytes_ = std::make_shared<const SecretBytes>(std::move(bytes));
+    return code;
+  };
+  if (const auto words = read_words(text)) {
+    if (const std::size_t wrong = words->first_wrong(); wrong != 0)
+      return usage_error(word_fault(wrong), "Compare it with the other screen");
+    auto code = keep({unified.data(), write_words(words->words, unified)});
+    ::OPENSSL_cleanse(unified.data(), unified.size());
+    return code;
+  }
+  if (unify_made(text, std::span{unified}.first<made_code_bytes>())) {
+    auto code = keep({unified.data(), made_code_bytes});
+    ::OPENSSL_cleanse(unified.data(), unified.size());
+    return code;
+  }
   if (text.size() < code_bytes_min)
-    return usage_error("the code has only " + std::to_string(text.size()) + " characters", rule);
+    return usage_error(
+        "the code has only " + std::to_string(text.size()) + " characters, and is not three words",
+        rule);
   if (text.size() > code_bytes_max)
     return usage_error("the code is longer than 256 characters", rule);
   if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c <= 0x7e; }))
     return usage_error("the code has a character that is not printable", rule);
-  PairingCode code;
-  ONEHOP_TRY(code_bytes_taken, SecretBytes::allocate(text.size()));
-  code.bytes_ = std::move(code_bytes_taken);
-  std::memcpy(code.bytes_.bytes().data(), text.data(), text.size());
-  return code;
+  return keep(text);
 }
 
 std::string_view PairingCode::text() const noexcept {
-  return {reinterpret_cast<const char*>(bytes_.bytes().data()), bytes_.bytes().size()};
+  return {reinterpret_cast<const char*>(bytes_->bytes().data()), bytes_->bytes().size()};
 }
+
+bool PairingCode::is_made() const noexcept { return is_made_code(text()); }
+
+namespace {
+
+template <class Drawn>
+[[nodiscard]] Result<void> draw(Drawn& drawn) {
+  if (::getentropy(drawn.data(), sizeof drawn) != 0)
+    return errno_error(ExitCode::internal_error, "draw a pairing code");
+  return success();
+}
+
+}  // namespace
 
 Result<PairingCode> make_code() {
   CodeLetters letters;
-  if (::getentropy(letters.data(), letters.size()) != 0)
-    return errno_error(ExitCode::internal_error, "draw a pairing code");
+  ONEHOP_TRYV(draw(letters));
   // 256 is a multiple of 32, so a byte's low five bits are uniform.
   for (std::uint8_t& letter : letters) letter %= 32;
   set_check_letters(letters);
@@ -169,6 +180,19 @@ Result<PairingCode> make_code() {
   write_code(letters, text);
   auto code = PairingCode::from_text({text.data(), text.size()});
   ::OPENSSL_cleanse(letters.data(), letters.size());
+  ::OPENSSL_cleanse(text.data(), text.size());
+  return code;
+}
+
+Result<PairingCode> make_words() {
+  std::array<std::uint16_t, code_words> drawn;
+  ONEHOP_TRYV(draw(drawn));
+  std::array<std::string_view, code_words> words;
+  // 65,536 is a multiple of 2,048, so the low eleven bits are uniform.
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = word_at(drawn[i] % word_count);
+  std::array<char, words_code_bytes_max> text{};
+  auto code = PairingCode::from_text({text.data(), write_words(words, text)});
+  ::OPENSSL_cleanse(drawn.data(), sizeof drawn);
   ::OPENSSL_cleanse(text.data(), text.size());
   return code;
 }
@@ -191,24 +215,6 @@ Result<PairingCode> read_code(const CodeSource& source) {
   }
   if (source.is_prompt_allowed) return code_from_terminal(source);
   return usage_error("no code was given", "Give --code-file FILE or set ONEHOP_CODE");
-}
-
-Result<PairingKey> stretch(const PairingCode& code) {
-  const Error failed{ExitCode::io_unavailable, "stretch the pairing code",
-                     "OpenSSL's scrypt failed; it wants 16 MiB of memory",
-                     "Raise the limit on memory (ulimit -v), or end other programs"};
-  PairingKey key;
-  ONEHOP_TRY(key_bytes_taken, SecretBytes::allocate(pairing_key_bytes));
-  key.bytes_ = std::move(key_bytes_taken);
-  const std::string_view text = code.text();
-  key.is_strong_ = is_strong_form(text);
-  auto* out = reinterpret_cast<unsigned char*>(key.bytes_.bytes().data());
-  const auto* salt = reinterpret_cast<const unsigned char*>(application_salt.data());
-  if (::EVP_PBE_scrypt(text.data(), text.size(), salt, application_salt.size(),
-                       has_made_form(text) ? scrypt_n_made : scrypt_n, scrypt_r, scrypt_p,
-                       scrypt_memory_bytes_max, out, pairing_key_bytes) != 1)
-    return failed;
-  return key;
 }
 
 }  // namespace onehop::session

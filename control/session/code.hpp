@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The pairing code: the one secret that two people (or two scripts) share, and the key that is
-// stretched from it.
+// The pairing code: the one secret that two people (or two scripts) share.
 //
-//   file | ONEHOP_CODE | prompt ─▶ PairingCode, 20..256 printable bytes
-//     ─scrypt─▶ PairingKey, 32 bytes ─▶ TLS 1.3 PSK
+//   file | ONEHOP_CODE | prompt ─▶ PairingCode ─CPace (code_exchange.hpp)─▶ TLS 1.3 PSK
 //
-// Codes and keys live in SecretBytes: pages of their own that are left out of core dumps and wiped
-// before they go. They are never part of argv, of a log or of an Error. The program calls
-// crypto::forbid_core_dumps() before it reads one. A passive observer can test guesses against the
-// binder of a TLS handshake, so short human codes are forbidden rather than stretched into a false
-// sense of safety (RFC 9257 §4).
+//   three words   33 bits, from the list of words.hpp: what recv shows
+//   made          130 bits and two check letters (code_form.hpp)
+//   own           20 to 256 printable bytes that somebody chose
+//
+// No form can be guessed by whoever records what passes. A guess takes a connection, and all but a
+// made code are burnt by a few wrong ones.
+//
+// Codes live in SecretBytes: pages of their own that are left out of core dumps and wiped before
+// they go. They are never part of argv, of a log or of an Error. The program calls
+// crypto::forbid_core_dumps() before it reads one.
 #pragma once
 
 #include <cstddef>
@@ -45,23 +48,28 @@ class SecretBytes {
 
 inline constexpr std::size_t code_bytes_min = 20;
 inline constexpr std::size_t code_bytes_max = 256;
-inline constexpr std::size_t pairing_key_bytes = 32;
 
-/// PairingCode is a code that passed the length and character rules, taken as is but for white
-/// space at both ends.
+/// PairingCode is a code in the one form that both ends have, however it was typed. Copies share
+/// its pages.
 class PairingCode {
  public:
-  /// from_text fails with exit code 2. The text does not appear in the error.
+  /// from_text fails with exit code 2. The text does not appear in the error. In words and in a
+  /// made code capitals, spaces, dashes and dots do not matter; another code is taken as it is, but
+  /// for white space at both ends.
   [[nodiscard]] static Result<PairingCode> from_text(std::string_view text);
   [[nodiscard]] std::string_view text() const noexcept;
+  /// is_made: by make_code(). Nobody can guess it, so guesses need not burn it.
+  [[nodiscard]] bool is_made() const noexcept;
 
  private:
-  SecretBytes bytes_;
+  std::shared_ptr<const SecretBytes> bytes_;
 };
 
 /// make_code draws 130 bits and writes them and two check letters as seven groups of four base32
 /// letters: "abcd-efgh-..." (code_form.hpp). Syscalls: getrandom.
 [[nodiscard]] Result<PairingCode> make_code();
+/// make_words draws three words of the list. Syscalls: getrandom.
+[[nodiscard]] Result<PairingCode> make_words();
 
 struct CodeSource {
   std::string file;               ///< path, or "-" for standard input; empty: look further
@@ -71,26 +79,8 @@ struct CodeSource {
 };
 /// read_code takes the code from the file, else from ONEHOP_CODE (whose value is then wiped from
 /// the environment), else from the terminal, three times where it cannot be right: a slip in a made
-/// code is named. It may block on the terminal or the file. Syscalls: open, read, tcsetattr.
+/// code is named. So is a word that is not in the list, which is asked for again. It may block on
+/// the terminal or the file. Syscalls: open, read, tcsetattr.
 [[nodiscard]] Result<PairingCode> read_code(const CodeSource& source);
-
-/// PairingKey is the external PSK of TLS.
-class PairingKey {
- public:
-  [[nodiscard]] std::span<const std::byte, pairing_key_bytes> bytes() const noexcept {
-    return bytes_.bytes().first<pairing_key_bytes>();
-  }
-  /// is_strong: of a code of 128 random bits or more, by its form. Nobody can guess it, so guesses
-  /// need not burn it.
-  [[nodiscard]] bool is_strong() const noexcept { return is_strong_; }
-
- private:
-  friend Result<PairingKey> stretch(const PairingCode&);
-  SecretBytes bytes_;
-  bool is_strong_ = false;
-};
-/// stretch runs scrypt: 16 MiB, given back at once, and about 50 ms; 1 MiB and 3 ms for a code of
-/// make_code's form, whose 130 bits nobody can try. Both ends get the same key from the same code.
-[[nodiscard]] Result<PairingKey> stretch(const PairingCode& code);
 
 }  // namespace onehop::session

@@ -108,14 +108,24 @@ std::optional<std::string_view> next_group(std::string_view& text) noexcept {
   return group.empty() ? std::nullopt : std::optional{group};
 }
 
-bool has_made_form(std::string_view text) noexcept {
-  if (text.size() != made_code_bytes) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_dash_due = i % (code_group_letters + 1) == code_group_letters;
-    if (is_dash_due ? text[i] != '-' : base32_letters.find(text[i]) == std::string_view::npos)
-      return false;
-  }
-  return true;
+// 26 random letters have fewer than eight different ones less than once in 10^10 codes.
+bool is_made_code(std::string_view text) noexcept {
+  constexpr std::size_t different_letters_min = 8;
+  std::array<char, made_code_bytes> unified{};
+  const bool is_made =
+      unify_made(text, unified) && text == std::string_view{unified.data(), unified.size()};
+  std::ranges::sort(unified);
+  const auto different = std::ranges::unique(unified).begin() - unified.begin();
+  ::OPENSSL_cleanse(unified.data(), unified.size());
+  return is_made && static_cast<std::size_t>(different) > different_letters_min;  // with the dash
+}
+
+bool unify_made(std::string_view typed, std::span<char, made_code_bytes> text) noexcept {
+  CodeLetters letters{};
+  const bool is_made = letters_in(typed, letters) == code_letters && do_check_letters_fit(letters);
+  if (is_made) write_code(letters, text);
+  ::OPENSSL_cleanse(letters.data(), letters.size());
+  return is_made;
 }
 
 bool do_check_letters_fit(const CodeLetters& letters) noexcept {
@@ -140,12 +150,10 @@ void write_code(const CodeLetters& letters, std::span<char, made_code_bytes> tex
 }
 
 // A code that a person chose may have words of four letters: one with a digit in it was made.
-std::string fault_of_typed(std::string_view typed, std::span<char, made_code_bytes> text,
-                           bool& is_made) {
+std::string fault_of_made(std::string_view typed) {
   CodeLetters letters{};
   const std::size_t count = letters_in(typed, letters);
-  is_made = count == code_letters && do_check_letters_fit(letters);
-  if (is_made) write_code(letters, text);
+  const bool is_made = count == code_letters && do_check_letters_fit(letters);
   const std::string wrong = count == code_letters && !is_made ? groups_wrong(letters) : "";
   ::OPENSSL_cleanse(letters.data(), letters.size());
   const bool has_digit = typed.find_first_of("0123456789") != std::string_view::npos;

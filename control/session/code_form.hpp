@@ -25,12 +25,18 @@ inline constexpr std::size_t made_code_bytes = code_letters + code_groups - 1;
 
 using CodeLetters = std::array<std::uint8_t, code_letters>;  ///< each 0..31
 
-/// has_made_form: seven groups of four, whatever the check letters say: earlier versions had none.
-[[nodiscard]] bool has_made_form(std::string_view text) noexcept;
+/// is_made_code: as make_code() writes it, with check letters that fit. A person who types one
+/// letter 28 times has not made it.
+[[nodiscard]] bool is_made_code(std::string_view text) noexcept;
 
 /// set_check_letters makes the last two fit the others.
 void set_check_letters(CodeLetters& letters) noexcept;
 [[nodiscard]] bool do_check_letters_fit(const CodeLetters& letters) noexcept;
+
+/// unify_made writes the made code that `typed` is, however it was typed, into `text` as
+/// make_code() writes it. False: it is none.
+[[nodiscard]] bool unify_made(std::string_view typed,
+                              std::span<char, made_code_bytes> text) noexcept;
 
 /// next_group takes the next group of signs off `text`; spaces, dashes, dots and underscores lie
 /// between groups. Nothing: there is none.
@@ -39,11 +45,8 @@ void set_check_letters(CodeLetters& letters) noexcept;
 /// write_code writes made_code_bytes of text.
 void write_code(const CodeLetters& letters, std::span<char, made_code_bytes> text) noexcept;
 
-/// fault_of_typed: why `typed` cannot be the made code that it looks like, with the group that is
-/// wrong. Empty: nothing is wrong with it, or it is a code of another form. Where it is a made
-/// code, it is in `text` as make_code() writes it, however it was typed: capitals, spaces and
-/// dashes do not matter.
-[[nodiscard]] std::string fault_of_typed(std::string_view typed,
-                                         std::span<char, made_code_bytes> text, bool& is_made);
+/// fault_of_made: why `typed` cannot be the made code that it looks like, with the group that is
+/// wrong. Empty: nothing is wrong with it, or it is a code of another form.
+[[nodiscard]] std::string fault_of_made(std::string_view typed);
 
 }  // namespace onehop::session

@@ -49,6 +49,13 @@ Error turned_away_error(const SendOptions& options) {
           "Others may keep it busy with connections, or it ended, or it is no onehop receiver: try "
           "again, or for longer with --wait SECONDS"};
 }
+// Each such connection was one guess at our code, for whoever waits there.
+Error guessed_error(const SendOptions& options) {
+  return {ExitCode::authentication_failed, "authenticate with " + options.host,
+          "it left " + std::to_string(failed_proofs_max) +
+              " times while the codes were compared, so somebody may be guessing there",
+          "Look at who has that address, and let the receiver show a new code"};
+}
 Error interrupted_error() {
   return {ExitCode::interrupted, "connect", "interrupted before anything was sent", ""};
 }
@@ -151,6 +158,10 @@ Task<Result<tcp::resolver::results_type>> resolve(asio::io_context& io, const Se
   co_return found;
 }
 
+std::string times_text(std::size_t times) {
+  return times == 1 ? "once" : std::to_string(times) + " times";
+}
+
 Result<std::shared_ptr<Channel>> verdict(HandshakeFailure failure, std::shared_ptr<Channel> channel,
                                          const SendOptions& options) {
   const std::string attempt = "authenticate with " + options.host;
@@ -158,10 +169,16 @@ Result<std::shared_ptr<Channel>> verdict(HandshakeFailure failure, std::shared_p
     case HandshakeFailure::none: return channel;
     case HandshakeFailure::wrong_code:
     case HandshakeFailure::wrong_role:
+      if (channel->peer_burnt() > 0)
+        return Error{ExitCode::authentication_failed, attempt,
+                     "the two ends do not have the same code, and somebody has tried so many wrong "
+                     "ones there that the receiver burnt its code " +
+                         times_text(channel->peer_burnt()),
+                     "Give the code that the receiver shows now"};
       return Error{ExitCode::authentication_failed, attempt,
                    "the two ends do not have the same code",
-                   "Give both ends the same code; the receiver burns one that a person chose after "
-                   "three wrong ones, and says so"};
+                   "Give both ends the same code; the receiver burns words, and a code that a "
+                   "person chose, after three wrong ones, and says so"};
     case HandshakeFailure::timed_out:
       return Error{ExitCode::timed_out, attempt, "no answer in time",
                    "Is a onehop receiver listening there?"};
@@ -191,6 +208,7 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
   host.on_phase(Phase::connecting);
   Failed failed;
   bool is_turned_away = false;  // by the address that was tried last
+  unsigned unproven = 0;        // connections on which we have shown our proof and seen none
   for (bool is_first = true;; is_first = false) {
     boost::system::error_code error;
     const auto resolved = co_await resolve(io, options, state, error);
@@ -224,6 +242,8 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
       if (state.is_interrupted) co_return interrupted_error();
       if (failure != HandshakeFailure::vanished)
         co_return verdict(failure, std::move(channel), options);
+      if (owes_proof(channel->ssl()) && !tls->code().is_made() && ++unproven == failed_proofs_max)
+        co_return guessed_error(options);
       is_turned_away = true;
     }
     if (state.is_interrupted) co_return interrupted_error();

@@ -28,7 +28,8 @@ struct ConnectState {
 
 /// connect_and_authenticate resolves the name, tries each address in turn, and again until
 /// options.limits.connect has gone, as long as nobody is there (refused, unreachable, closed during
-/// the handshake). A wrong code is final.
+/// the handshake). A wrong code is final, and so is who leaves three times with our proof in hand:
+/// that would be a guess each.
 [[nodiscard]] Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
     asio::io_context& io, std::shared_ptr<const TlsContext> tls, const SendOptions& options,
     SessionHost& host, ConnectState& state);

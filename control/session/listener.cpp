@@ -29,14 +29,14 @@ constexpr Nanos progress_interval = 1s;  // a tenth of the window that is judged
 
 class Listener final : public RecvServer, public std::enable_shared_from_this<Listener> {
  public:
-  Listener(asio::io_context& io, RecvOptions options, const PairingKey& key, RecvHost& host)
+  Listener(asio::io_context& io, RecvOptions options, const PairingCode& code, RecvHost& host)
       : io_{io},
         options_{std::move(options)},
         host_{host},
         acceptor_{io},
         port_{options_.port},
         progress_timer_{io},
-        tls_{TlsContext::make({.role = Role::receiver}, key)},
+        tls_{TlsContext::make({.role = Role::receiver}, code)},
         admission_{options_.limits.guess_pause} {}
 
   Result<void> start(std::function<void(const SessionEnd&)> on_end) override {
@@ -157,7 +157,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
       co_await wait_for(half_open.turn, *next - monotonic_now());
       if (is_stopped_ || half_open.has_given_way) co_return reject(half_open, {});
     }
-    on_binder(channel.ssl(), [this, ticket] { admission_.rise(ticket, Standing::claimed); });
+    on_binder(channel.ssl(), [this, ticket] { admission_.rise(ticket, Standing::proven); });
     const HandshakeFailure failure =
         co_await channel.handshake(Role::receiver, options_.limits.handshake);
     if (const auto rejection = rejection_of(failure)) {
@@ -165,10 +165,11 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
       const bool is_guess =
           failure == HandshakeFailure::wrong_code || failure == HandshakeFailure::wrong_role;
       if (is_guess && !is_stopped_) note_wrong_code(address);
+      // It had us multiply for nothing: the next one of its address comes a pause later.
+      if (!is_guess && owes_proof(channel.ssl())) admission_.note_refused(address, monotonic_now());
       co_return std::nullopt;
     }
     admission_.note_right_code(address);
-    admission_.rise(ticket, Standing::proven);
     channel.start();
     const std::string alpn = channel.alpn();
     if (alpn != alpn_name) {
@@ -295,8 +296,8 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   [[nodiscard]] bool is_burnt() const { return tls()->proofs().is_burnt(); }
   [[nodiscard]] Error burnt(const char* hint = "Start again with a new code") const {
     return {ExitCode::authentication_failed, "authenticate a sender",
-            std::to_string(tls()->proofs().failures()) +
-                " attempts had a wrong code, so this one is burnt",
+            "somebody tried " + std::to_string(tls()->proofs().failures()) +
+                " wrong codes, so this one is burnt",
             hint};
   }
 
@@ -312,16 +313,17 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     }
     if (!is_burnt()) return;
     // A running session belongs to someone who knew the code: it may finish first.
-    if (!options_.is_once)
+    if (!options_.is_once || options_.is_code_own)
       renew_code();
     else if (!session_)
       give_up(burnt());
   }
 
   void renew_code() {
-    auto key = host_.renew_code(burnt("Give the new code to the sender"));
-    if (!key) return give_up(key.error());
-    tls()->renew(key.value());
+    const auto code = host_.renew_code(
+        burnt("Give the new code to the sender; wrong ones never burn that of 'recv --long'"));
+    if (!code) return give_up(code.error());
+    tls()->renew(code.value());
   }
 
   // An end without a session to blame is told as one.
@@ -368,8 +370,8 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
 }  // namespace
 
 std::shared_ptr<RecvServer> make_recv_server(asio::io_context& io, RecvOptions options,
-                                             const PairingKey& key, RecvHost& host) {
-  return std::make_shared<Listener>(io, std::move(options), key, host);
+                                             const PairingCode& code, RecvHost& host) {
+  return std::make_shared<Listener>(io, std::move(options), code, host);
 }
 
 }  // namespace onehop::session

@@ -43,6 +43,6 @@ class RecvServer {
 };
 [[nodiscard]] std::shared_ptr<RecvServer> make_recv_server(boost::asio::io_context& io,
                                                            RecvOptions options,
-                                                           const PairingKey& key, RecvHost& host);
+                                                           const PairingCode& code, RecvHost& host);
 
 }  // namespace onehop::session

@@ -22,11 +22,12 @@ class ConnectedSender final : public SendSession,
                               private SessionShell,
                               public std::enable_shared_from_this<ConnectedSender> {
  public:
-  ConnectedSender(asio::io_context& io, SendOptions options, const PairingKey& key, SendHost& host)
+  ConnectedSender(asio::io_context& io, SendOptions options, const PairingCode& code,
+                  SendHost& host)
       : SessionShell{io, host, nullptr, options},
         send_host_{host},
         send_options_{std::move(options)},
-        tls_{TlsContext::make({.role = Role::sender}, key)} {}
+        tls_{TlsContext::make({.role = Role::sender}, code)} {}
 
   void start(std::function<void(const SessionEnd&)> on_end) override {
     asio::co_spawn(
@@ -88,8 +89,8 @@ class ConnectedSender final : public SendSession,
 }  // namespace
 
 std::shared_ptr<SendSession> make_send_session(asio::io_context& io, SendOptions options,
-                                               const PairingKey& key, SendHost& host) {
-  return std::make_shared<ConnectedSender>(io, std::move(options), key, host);
+                                               const PairingCode& code, SendHost& host) {
+  return std::make_shared<ConnectedSender>(io, std::move(options), code, host);
 }
 
 }  // namespace onehop::session

@@ -30,6 +30,7 @@ class SendSession {
 /// may come on.
 [[nodiscard]] std::shared_ptr<SendSession> make_send_session(boost::asio::io_context& io,
                                                              SendOptions options,
-                                                             const PairingKey& key, SendHost& host);
+                                                             const PairingCode& code,
+                                                             SendHost& host);
 
 }  // namespace onehop::session

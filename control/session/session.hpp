@@ -263,8 +263,9 @@ class SendHost : public SessionHost {
 struct RecvOptions : SessionOptions {
   std::string address;  ///< numeric; empty: all addresses, IPv6 and IPv4
   bool is_once = false;
-  std::uint32_t waiting_max = 8;    ///< authenticated senders that wait for the session under way
-  bool is_lazy_allowed = true;      ///< false: eager repair, whatever the sender offers
+  bool is_code_own = false;       ///< the host made the code, and makes another for is_once as well
+  std::uint32_t waiting_max = 8;  ///< authenticated senders that wait for the session under way
+  bool is_lazy_allowed = true;    ///< false: eager repair, whatever the sender offers
   bool is_sha256_required = false;  ///< the sender is asked for SHA-256, and refused without it
 };
 /// OfferInfo: a chapter that is offered.
@@ -315,9 +316,9 @@ class RecvHost : public SessionHost {
   /// file side is to know its files, and the engine gets the command. An Error ends the session.
   [[nodiscard]] virtual Result<Command> take_chapter(const OfferInfo& offer) = 0;
   [[nodiscard]] virtual Arrival arrival() const = 0;
-  /// renew_code makes another code, after `why` burnt the one before, tells it to the user, and
-  /// stretches it. A host that cannot returns `why`, which ends the server.
-  [[nodiscard]] virtual Result<PairingKey> renew_code(const Error& why) { return why; }
+  /// renew_code makes another code, after `why` burnt the one before, and tells it to the user. A
+  /// host that cannot returns `why`, which ends the server.
+  [[nodiscard]] virtual Result<PairingCode> renew_code(const Error& why) { return why; }
   virtual void on_listening(const Endpoint& /*local*/) {}
   /// on_rejected: a connection came to nothing before it was a session (wrong code, garbage, gone).
   /// For the log, and as often as strangers like.

@@ -2,6 +2,7 @@
 #include "control/session/silent_prompt.hpp"
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <poll.h>
 #include <termios.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "control/session/code_form.hpp"
+#include "control/session/words.hpp"
 #include "engine/base/fd.hpp"
 
 namespace onehop::session {
@@ -90,7 +93,7 @@ class CaughtSignals {
   std::array<struct sigaction, watched.size()> before_{};
 };
 
-/// Echo is as wanted from set() to restore(), or to the end.
+/// Echo is off from set() to restore(), or to the end.
 class Echo {
  public:
   Echo(int terminal, Typed typed) : terminal_{terminal}, typed_{typed} {}
@@ -104,7 +107,11 @@ class Echo {
     if (::tcgetattr(terminal_, &before_) != 0) return false;
     termios wanted = before_;
     wanted.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-    if (typed_ == Typed::shown) wanted.c_lflag |= ECHO;
+    if (typed_ == Typed::shown) {  // key by key: LineEdit shows them
+      wanted.c_lflag &= ~static_cast<tcflag_t>(ICANON | IEXTEN);
+      wanted.c_cc[VMIN] = 1;
+      wanted.c_cc[VTIME] = 0;
+    }
     is_set_ = ::tcsetattr(terminal_, TCSAFLUSH, &wanted) == 0;
     return is_set_;
   }
@@ -122,6 +129,56 @@ class Echo {
   bool is_set_ = false;
 };
 
+/// LineEdit is a line that is typed key by key, as a terminal would edit it, and TAB.
+class LineEdit {
+ public:
+  explicit LineEdit(std::span<std::byte> line) : line_{line} {}
+  enum class State : std::uint8_t { going_on, done, ended };
+
+  /// take takes a key; `shown` is what the terminal is to show for it.
+  State take(char key, std::string& shown) {
+    constexpr char backspace = '\b', end = '\x04', kill = '\x15', escape = '\x1b', rubout = '\x7f';
+    if (key == '\n' || key == '\r') {
+      put('\n', shown);
+      return State::done;
+    }
+    if (key == end && filled_ == 0) return State::ended;
+    if (is_in_sequence_ || key == escape) {
+      // A key that sends several: ESC, then [ or O, then up to a letter.
+      is_in_sequence_ = key == escape || key == '[' || key == 'O' || key < '@';
+    } else if (key == backspace || key == rubout) {
+      erase(1, shown);
+    } else if (key == kill) {
+      erase(filled_, shown);
+    } else if (key == '\t') {
+      const std::string rest = complete_typed(text());
+      for (const char c : rest) put(c, shown);
+      if (rest.empty()) shown = "\a";
+    } else if (key >= ' ') {
+      put(key, shown);
+    }
+    return filled_ == line_.size() ? State::done : State::going_on;
+  }
+  [[nodiscard]] std::size_t filled() const noexcept { return filled_; }
+
+ private:
+  [[nodiscard]] std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(line_.data()), filled_};
+  }
+  void put(char c, std::string& shown) {
+    if (filled_ == line_.size()) return;
+    line_[filled_++] = static_cast<std::byte>(c);
+    shown += c;
+  }
+  void erase(std::size_t count, std::string& shown) {
+    for (; count > 0 && filled_ > 0; --count, --filled_) shown += "\b \b";
+  }
+
+  std::span<std::byte> line_;
+  std::size_t filled_ = 0;
+  bool is_in_sequence_ = false;
+};
+
 class SilentPrompt {
  public:
   SilentPrompt(int terminal, const std::string& prompt, Typed typed)
@@ -131,6 +188,7 @@ class SilentPrompt {
     if (!signals_.is_open()) return errno_error(ExitCode::usage, attempt, hint);
     if (!begin()) return silence_error();
     std::size_t filled = 0;
+    LineEdit edit{line};
     while (filled < line.size()) {
       std::array<pollfd, 2> fds{{{terminal_, POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
       if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR)
@@ -138,14 +196,26 @@ class SilentPrompt {
       if (const int signal = signals_.next(); signal != 0) {
         if (!react(signal)) return silence_error();
         filled = 0;  // the terminal has dropped the rest of the line as well
+        edit = LineEdit{line};
         continue;
       }
       if (fds[0].revents == 0) continue;
-      const ssize_t got = ::read(terminal_, line.data() + filled, 1);
+      std::byte key{};
+      const ssize_t got = ::read(terminal_, &key, 1);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return errno_error(ExitCode::usage, attempt, hint);
       if (got == 0) break;
-      if (line[filled++] == std::byte{'\n'}) break;
+      if (typed_ == Typed::shown) {
+        std::string shown;
+        const LineEdit::State state = edit.take(static_cast<char>(key), shown);
+        say(shown);
+        ::OPENSSL_cleanse(shown.data(), shown.size());
+        filled = edit.filled();
+        if (state != LineEdit::State::going_on) break;
+        continue;
+      }
+      line[filled++] = key;
+      if (key == std::byte{'\n'}) break;
     }
     const bool is_echoed = filled > 0 && line[filled - 1] == std::byte{'\n'};
     if (typed_ == Typed::hidden || !is_echoed) say("\n");
@@ -197,6 +267,17 @@ class SilentPrompt {
 };
 
 }  // namespace
+
+std::string complete_typed(std::string_view line) {
+  std::size_t groups = 0;
+  std::string_view last, left = line;
+  for (; const auto group = next_group(left); ++groups) last = *group;
+  // Nothing is begun behind a dash or a space.
+  if (last.empty() || last.end() != line.end()) return {};
+  const std::string_view word = complete_word(last);
+  if (word.empty()) return {};
+  return std::string{word.substr(last.size())} + (groups < code_words ? "-" : "");
+}
 
 Result<std::size_t> read_typed(int terminal, const std::string& prompt, Typed typed,
                                std::span<std::byte> line) {

@@ -22,7 +22,9 @@ constexpr long certificate_list_bytes_max = 4096;
 struct Notes {
   bool is_psk_offered = false;
   bool is_identity_known = false;
-  bool is_verified = false;               // the newest binder
+  bool is_verified = false;  // the newest binder
+  std::optional<SessionPsk> psk;
+  ProofCount::Code psk_code = 0;
   std::optional<ProofCount::Code> proof;  // begun, and not passed yet
   std::function<void()> on_binder;
 };
@@ -70,10 +72,12 @@ struct TlsContext::Callbacks {
   }
   // A PSK is handed to OpenSSL as a session of TLS 1.3 whose master key is the PSK.
   [[nodiscard]] static SSL_SESSION* make_session(SSL* ssl) {
+    const Notes* notes = notes_of(ssl);
+    if (notes == nullptr || !notes->psk) return nullptr;
     SSL_SESSION* session = ::SSL_SESSION_new();
     if (session == nullptr) return nullptr;
     const SSL_CIPHER* suite = ::SSL_CIPHER_find(ssl, suite_bytes.data());
-    const std::span key = of(ssl)->key_.bytes();
+    const std::span key = notes->psk->bytes();
     const auto* bytes = reinterpret_cast<const unsigned char*>(key.data());
     const bool is_made = suite != nullptr &&
                          ::SSL_SESSION_set1_master_key(session, bytes, key.size()) == 1 &&
@@ -104,7 +108,7 @@ struct TlsContext::Callbacks {
     // The identity is public, so the comparison need not be in constant time.
     const std::string_view given{reinterpret_cast<const char*>(id), id_bytes};
     notes->is_identity_known = given == context.identity_;
-    notes->proof = context.proofs_.begin();
+    if (notes->psk_code == context.proofs_.present()) notes->proof = context.proofs_.begin();
     if (!notes->proof || !notes->is_identity_known)
       return 1;  // goes on without a PSK, and fails for want of a certificate
     *session = make_session(ssl);
@@ -147,15 +151,13 @@ bool set_groups(SSL_CTX* context) {
 }  // namespace
 
 Result<std::shared_ptr<TlsContext>> TlsContext::make(const TlsOptions& options,
-                                                     const PairingKey& key) {
+                                                     const PairingCode& code) {
   std::shared_ptr<TlsContext> made{new TlsContext};
   const bool is_client = options.role == Role::sender;
   made->context_.reset(::SSL_CTX_new(is_client ? ::TLS_client_method() : ::TLS_server_method()));
   SSL_CTX* context = made->get();
   if (context == nullptr) return tls_error("OpenSSL gave no context");
-  ONEHOP_TRY(key_copy, SecretBytes::allocate(pairing_key_bytes));
-  made->key_ = std::move(key_copy);
-  made->renew(key);
+  made->renew(code);
   made->identity_ = options.identity.empty() ? std::string{psk_identity} : options.identity;
 
   const bool is_set = ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
@@ -189,9 +191,9 @@ Result<std::shared_ptr<TlsContext>> TlsContext::make(const TlsOptions& options,
   return made;
 }
 
-void TlsContext::renew(const PairingKey& key) noexcept {
-  std::ranges::copy(key.bytes(), key_.bytes().begin());
-  proofs_.renew(!key.is_strong());
+void TlsContext::renew(const PairingCode& code) noexcept {
+  code_ = code;
+  proofs_.renew(!code.is_made());
 }
 
 void TlsContext::prepare(SSL* ssl) const noexcept {
@@ -202,6 +204,18 @@ bool has_failed_proof(SSL* ssl) noexcept {
   const Notes* notes = notes_of(ssl);
   return ::SSL_is_server(ssl) == 1 && notes != nullptr && notes->is_psk_offered &&
          !notes->is_verified;
+}
+
+void set_psk(SSL* ssl, const SessionPsk& psk, ProofCount::Code code) {
+  if (Notes* notes = notes_of(ssl); notes != nullptr) {
+    notes->psk = psk;
+    notes->psk_code = code;
+  }
+}
+
+bool owes_proof(SSL* ssl) noexcept {
+  const Notes* notes = notes_of(ssl);
+  return notes != nullptr && notes->psk && !notes->is_verified;
 }
 
 void on_binder(SSL* ssl, std::function<void()> call) {

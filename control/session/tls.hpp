@@ -2,8 +2,8 @@
 // TLS of the control connection: version 1.3 with an external PSK (RFC 8446 §4.2.11, psk_dhe_ke)
 // and nothing else.
 //
-//   PairingKey ─▶ TlsContext (one per end) ─▶ handshake (channel.hpp) ─▶ export_data_secret(),
-//   export_compare_key()
+//   PairingCode ─▶ TlsContext (one per end) ─▶ CodeExchange ─▶ PSK of one connection
+//     ─▶ handshake (channel.hpp) ─▶ export_data_secret(), export_compare_key()
 //
 // There is no certificate, no ticket, no 0-RTT, no other suite or group, so there is nothing to
 // downgrade to. The PSK identity carries the role of the client (the sender): an end that meets its
@@ -24,14 +24,12 @@
 #include <string>
 #include <string_view>
 
-#include "control/session/code.hpp"
+#include "control/session/code_exchange.hpp"
 #include "engine/base/result.hpp"
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/key_schedule.hpp"
 
 namespace onehop::session {
-
-using crypto::Role;
 
 inline constexpr std::string_view alpn_prefix = "onehop/";
 inline constexpr std::string_view alpn_name = "onehop/4";
@@ -46,7 +44,8 @@ inline constexpr unsigned failed_proofs_max = 3;  ///< then a code that can be g
 
 /// ProofCount: how many proofs of a code failed. A proof counts as failed from the moment in which
 /// the key is handed out for its check until it has passed, so that what many connections try in
-/// one moment is counted as it is tried, and whoever goes away before the answer has tried, too.
+/// one moment is counted as it is tried, and whoever goes away before the answer has tried, too. A
+/// key that comes of a code before the present one proves nothing, and tries nothing.
 class ProofCount {
  public:
   using Code = unsigned;  ///< which of the codes that this end had, from 1
@@ -58,6 +57,8 @@ class ProofCount {
   /// forgive forgets the failures: whoever mistyped the code knows it now.
   void forgive() noexcept { failures_ = 0; }
   void renew(bool can_guess) noexcept;
+  [[nodiscard]] Code present() const noexcept { return code_; }
+  [[nodiscard]] std::size_t burnt_before() const noexcept { return code_ - 1; }
   [[nodiscard]] bool is_burnt() const noexcept {
     return can_guess_ && failures_ >= failed_proofs_max;
   }
@@ -70,13 +71,13 @@ class ProofCount {
   bool can_guess_ = false;
 };
 
-/// TlsContext owns the SSL_CTX, the key that its callbacks hand out, and the count of what failed.
-/// Each connection made from it shares it, and is held to the key as it is when it proves it,
-/// whenever it was opened. OpenSSL keeps its address. Session thread.
+/// TlsContext owns the SSL_CTX, the code, and the count of what failed. Each connection made from
+/// it shares it, and is held to the code as it is when it proves it, whenever it was opened.
+/// OpenSSL keeps its address. Session thread.
 class TlsContext {
  public:
   [[nodiscard]] static Result<std::shared_ptr<TlsContext>> make(const TlsOptions& options,
-                                                                const PairingKey& key);
+                                                                const PairingCode& code);
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
@@ -84,8 +85,10 @@ class TlsContext {
   /// prepare attaches to a new connection what classify_handshake() needs to know of it.
   void prepare(SSL* ssl) const noexcept;
   /// renew: from now on another code is the right one, for connections that are open, too.
-  void renew(const PairingKey& key) noexcept;
+  void renew(const PairingCode& code) noexcept;
+  [[nodiscard]] const PairingCode& code() const noexcept { return code_; }
   [[nodiscard]] ProofCount& proofs() noexcept { return proofs_; }
+  [[nodiscard]] const ProofCount& proofs() const noexcept { return proofs_; }
 
  private:
   struct Free {
@@ -94,7 +97,7 @@ class TlsContext {
   struct Callbacks;
   TlsContext() = default;
   std::unique_ptr<SSL_CTX, Free> context_;
-  SecretBytes key_;
+  PairingCode code_;
   std::string identity_;
   ProofCount proofs_;
 };
@@ -115,8 +118,12 @@ enum class HandshakeFailure : std::uint8_t {
 /// has_failed_proof: a client tried to prove the code or a role and did not, whatever the
 /// connection ended with: who closes it at once gets no error of TLS.
 [[nodiscard]] bool has_failed_proof(SSL* ssl) noexcept;
-/// on_binder has `call` called once, while the first right binder of `ssl`'s client is checked.
-/// Whoever heard an earlier handshake can repeat one: it is no proof before the handshake is over.
+/// set_psk gives a connection its PSK, which comes of the code that has number `code`.
+void set_psk(SSL* ssl, const SessionPsk& psk, ProofCount::Code code);
+/// owes_proof: the other end took part in an exchange of the code, and has not proven it.
+[[nodiscard]] bool owes_proof(SSL* ssl) noexcept;
+/// on_binder has `call` called once, while the right binder of `ssl`'s client is checked. Nobody
+/// can repeat one that was heard: each connection has another PSK.
 void on_binder(SSL* ssl, std::function<void()> call);
 
 /// rejection_of: what a receiver says of a failed handshake.

@@ -62,11 +62,26 @@ std::optional<TypedWords> read_words(std::string_view text) noexcept {
   std::size_t count = 0;
   while (const auto group = next_group(text)) {
     const bool is_word_like =
-        group->size() <= word_letters_max && std::ranges::all_of(*group, is_letter);
+        group->size() <= typed_letters_max && std::ranges::all_of(*group, is_letter);
     if (count == code_words || !is_word_like) return std::nullopt;
     typed.words[count++] = group->size() < word_letters_min ? "" : complete_word(*group);
   }
   return count == code_words ? std::optional{typed} : std::nullopt;
+}
+
+std::size_t write_words(std::span<const std::string_view, code_words> words,
+                        std::span<char> text) noexcept {
+  std::size_t bytes = 0;
+  for (const std::string_view word : words) {
+    if (bytes != 0) text[bytes++] = '-';
+    std::ranges::copy(word, text.begin() + static_cast<std::ptrdiff_t>(bytes));
+    bytes += word.size();
+  }
+  return bytes;
+}
+
+std::string word_fault(std::size_t number) {
+  return "word " + std::to_string(number) + " is not in the list of words";
 }
 
 }  // namespace onehop::session

@@ -8,12 +8,16 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace onehop::session {
 
 inline constexpr std::size_t word_count = 2048, word_bits = 11, code_words = 3;
 inline constexpr std::size_t word_letters_min = 3, word_letters_max = 8;
+/// Groups of more letters are no words with a slip in them.
+inline constexpr std::size_t typed_letters_max = 12;
 inline constexpr std::size_t words_code_bytes_max = code_words * (word_letters_max + 1);
 
 /// Each word with a space behind it, in alphabetical order (word_list.cpp).
@@ -30,8 +34,16 @@ struct TypedWords {
   /// The first that is none, from 1; 0: all are words.
   [[nodiscard]] std::size_t first_wrong() const noexcept;
 };
-/// read_words: nothing where `text` is no three groups of up to eight letters, and so another code.
+/// read_words: nothing where `text` is no three groups of up to typed_letters_max letters, and so
+/// another code.
 /// Capitals, spaces, dashes and dots do not matter; three letters of each are enough.
 [[nodiscard]] std::optional<TypedWords> read_words(std::string_view text) noexcept;
+
+/// write_words writes them with dashes between, in at most words_code_bytes_max; returns how many
+/// bytes.
+[[nodiscard]] std::size_t write_words(std::span<const std::string_view, code_words> words,
+                                      std::span<char> text) noexcept;
+/// word_fault: that a word is none, the first being 1.
+[[nodiscard]] std::string word_fault(std::size_t number);
 
 }  // namespace onehop::session

@@ -9,6 +9,8 @@
 
 #include <string_view>
 
+#include "engine/base/check.hpp"
+
 namespace onehop::crypto {
 
 namespace {
@@ -96,9 +98,9 @@ CpacePoint cpace_generator(const CpaceInput& input) noexcept {
   return generator;
 }
 
-std::optional<Cpace> Cpace::begin(const CpaceInput& input) {
+Cpace Cpace::begin(const CpaceInput& input) {
   CpaceScalar scalar;
-  if (::getentropy(scalar.writable().data(), scalar.writable().size()) != 0) return std::nullopt;
+  ONEHOP_CHECK(::getentropy(scalar.writable().data(), scalar.writable().size()) == 0);
   scalar.writable().back() &= std::byte{0x0f};  // below 2^252, so below the group's order
   return with_scalar(input, scalar);
 }
@@ -108,7 +110,7 @@ Cpace Cpace::with_scalar(const CpaceInput& input, const CpaceScalar& scalar) {
   self.session_id_.assign(input.session_id.begin(), input.session_id.end());
   self.scalar_ = scalar;
   CpacePoint generator = cpace_generator(input);
-  (void)cpace_multiply(scalar, generator, self.point_);  // a generator is no neutral element
+  ONEHOP_CHECK(cpace_multiply(scalar, generator, self.point_));
   wipe(generator);
   return self;
 }

@@ -54,8 +54,8 @@ struct CpaceMessage {
 /// Cpace is one end between its own message and the other's.
 class Cpace {
  public:
-  /// begin draws a scalar; nothing where the kernel gave no random bytes. Syscalls: getrandom.
-  [[nodiscard]] static std::optional<Cpace> begin(const CpaceInput& input);
+  /// begin draws a scalar. Syscalls: getrandom.
+  [[nodiscard]] static Cpace begin(const CpaceInput& input);
   /// with_scalar is for test vectors: a scalar that is used twice gives the password away.
   [[nodiscard]] static Cpace with_scalar(const CpaceInput& input, const CpaceScalar& scalar);
 

@@ -20,9 +20,9 @@ COLUMNS, ROWS = 80, 24
 class Screen(Shell):
     """The command is the process itself: it has the terminal and its signals."""
 
-    def __init__(self, words, environment=None, state="") -> None:
+    def __init__(self, words, environment=None, state="", rows=ROWS) -> None:
         super().__init__(
-            ["sh", "-c", f'stty rows {ROWS} cols {COLUMNS}; exec "$@"', "sh", *map(str, words)],
+            ["sh", "-c", f'stty rows {rows} cols {COLUMNS}; exec "$@"', "sh", *map(str, words)],
             {"ONEHOP_STATE_DIR": str(state)} | (environment or {}))
         self.is_open = True
 

@@ -16,14 +16,14 @@ using namespace onehop;
 using namespace onehop::host;
 
 namespace {
-session::PairingKey key(const std::string& code) {
-  return session::stretch(session::PairingCode::from_text(code).value()).value();
+session::PairingCode code_of(const std::string& code) {
+  return session::PairingCode::from_text(code).value();
 }
 }  // namespace
 
 TEST_CASE("the token is of one code and one list of paths", "[tools]") {
-  const session::PairingKey code = key("a code of twenty letters"),
-                            other_code = key("another code of twenty letters");
+  const session::PairingCode code = code_of("a code of twenty letters"),
+                            other_code = code_of("another code of twenty letters");
   const std::vector<std::string> paths{"a", "b"}, others{"a", "c"}, fewer{"ab"};
   const session::SenderToken token = sender_token(code, paths, "").value();
   CHECK(token != session::SenderToken{});
@@ -35,7 +35,7 @@ TEST_CASE("the token is of one code and one list of paths", "[tools]") {
 }
 
 TEST_CASE("there is a token without a working directory", "[tools]") {
-  const session::PairingKey code = key("a code of twenty letters");
+  const session::PairingCode code = code_of("a code of twenty letters");
   const std::vector<std::string> paths{"a"};
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -55,7 +55,7 @@ TEST_CASE("the token is of one user", "[tools]") {
     WARN("only root can become another user");
     return;
   }
-  const session::PairingKey code = key("a code of twenty letters");
+  const session::PairingCode code = code_of("a code of twenty letters");
   const session::SenderToken token = sender_token(code, {}, "").value();
   const pid_t child = ::fork();
   REQUIRE(child >= 0);

@@ -237,11 +237,6 @@ class BenchReceiver final : public session::RecvHost {
   std::vector<std::uint64_t> sizes_;  // for the engine
 };
 
-Result<session::PairingKey> key_of(const LoopSpec& spec) {
-  ONEHOP_TRY(code, session::PairingCode::from_text(spec.code));
-  return session::stretch(code);
-}
-
 int end_with(const Result<session::SessionEnd>& ended, Board& board) {
   const Error* error = ended.has_error()                      ? &ended.error()
                        : ended.value().code != ExitCode::done ? &ended.value().error
@@ -264,13 +259,13 @@ Result<session::SessionEnd> send(const LoopSpec& spec, Board& board) {
   End end{io, path, board, true, true};
   BenchSender host{spec, path, end};
   ONEHOP_TRYV(host.open_source());
-  ONEHOP_TRY(key, key_of(spec));
+  ONEHOP_TRY(code, session::PairingCode::from_text(spec.code));
   session::SendOptions options;
   options.host = spec.address;
   options.port = spec.port;
   options.digest = spec.digest.value_or(crypto::DigestKind::xxh3);
   options.interface = spec.common.interface;
-  const auto session = session::make_send_session(io, options, key, host);
+  const auto session = session::make_send_session(io, options, code, host);
   session::SessionEnd ended;
   session->start([&](const session::SessionEnd& how) {
     ended = how;
@@ -297,14 +292,14 @@ Result<session::SessionEnd> receive(const LoopSpec& spec, Board& board) {
   host::DataPath path{io, spec.common, events, "recv"};
   End end{io, path, board, false, !spec.is_sender_held};
   ONEHOP_TRYV(open_dpdk_early(spec, path));
-  ONEHOP_TRY(key, key_of(spec));
+  ONEHOP_TRY(code, session::PairingCode::from_text(spec.code));
   session::RecvOptions options;
   options.address = spec.address;
   options.port = spec.port;
   options.is_once = true;
   options.interface = spec.common.interface;
   BenchReceiver host{spec, path, end, board};
-  const auto server = session::make_recv_server(io, options, key, host);
+  const auto server = session::make_recv_server(io, options, code, host);
   session::SessionEnd ended;
   ONEHOP_TRYV(server->start([&](const session::SessionEnd& how) {
     ended = how;

@@ -25,6 +25,7 @@ struct DoctorOptions {
 
 [[nodiscard]] ExitCode send_command(SendCommand command);
 [[nodiscard]] ExitCode recv_command(RecvCommand command);
+[[nodiscard]] ExitCode code_command();
 [[nodiscard]] ExitCode doctor_command(const DoctorOptions& options);
 [[nodiscard]] CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch);
 [[nodiscard]] ExitCode watch_command(const WatchOptions& options);

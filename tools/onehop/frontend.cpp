@@ -6,11 +6,13 @@
 
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <latch>
 
 #include "engine/base/thread.hpp"
 #include "tools/onehop/conflicts.hpp"
+#include "tools/onehop/qr_code.hpp"
 #include "tools/onehop/quantity.hpp"
 #include "tools/onehop/terminal.hpp"
 #include "tools/onehop/tree_text.hpp"
@@ -135,7 +137,10 @@ void Frontend::on(const api::Code& code) {
   has_code_ = true;
   // Shown even when quiet: without it nobody can connect. Never as part of a command, which a shell
   // would keep in its history.
-  if (!is_p2p_) return print_ways(code.ways, code.code);
+  if (!is_p2p_) {
+    print_ways(code.ways, code.code);
+    return print_picture(code.code);
+  }
   tell("Code, which 'onehop send --p2p' asks for on the other machine:\n\n  " + code.code + "\n\n");
 }
 
@@ -156,6 +161,16 @@ void Frontend::print_ways(const std::vector<api::Started::Way>& ways,
     tell(fmt::format("That leads to {}; another way in:\n", ways.front().interface));
   for (std::size_t i = 1; i < ways.size(); ++i)
     tell(fmt::format("  --to {:<24} {}\n", ways[i].to, ways[i].interface));
+}
+
+/// A picture of the code, where a terminal has room for it and for the lines around it.
+void Frontend::print_picture(const std::string& code) const {
+  constexpr std::ptrdiff_t rows_around = 12;
+  if (reporter_.is_quiet() || !Terminal::is_there()) return;
+  const std::string picture = qr_code(code);
+  if (std::ranges::count(picture, '\n') + rows_around <=
+      static_cast<std::ptrdiff_t>(Terminal::rows()))
+    tell(picture);
 }
 
 void Frontend::on(const api::PortOpened& opened) {

@@ -54,6 +54,7 @@ class Frontend {
   void say_waiting();
   void say_link_and_cap();
   void print_ways(const std::vector<api::Started::Way>& ways, const std::string& code) const;
+  void print_picture(const std::string& code) const;
   void on(const api::Started& started);
   void on(const api::Found& found);
   void on(const api::LeftOut& left_out);

@@ -169,6 +169,9 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
                    "sent")
       ->check(CLI::IsMember(host::words_of("recv --symlinks")))
       ->capture_default_str();
+  command->add_flag("--long", recv.transfer.is_code_long,
+                    "show a code of 28 letters, which wrong ones never burn, instead of three "
+                    "words");
   command->add_flag("--no-space-check", recv.transfer.is_space_unchecked,
                     "do not hold what is offered against the free space and inodes of the disk");
   add_found_options(*command, recv);
@@ -280,6 +283,8 @@ Program::Program() {
   };
   add(add_send_command(app_, send_), [this] { return send_command(std::move(send_)); });
   add(add_recv_command(app_, recv_), [this] { return recv_command(std::move(recv_)); });
+  add(app_.add_subcommand("code", "print a new code of full length, for both ends of a script"),
+      [] { return code_command(); });
   add(add_doctor_command(app_, doctor_), [this] { return doctor_command(doctor_); });
   add(add_watch_command(app_, watch_), [this] { return watch_command(watch_); });
   add(add_rings_command(app_, rings_), [this] { return rings_command(rings_); });

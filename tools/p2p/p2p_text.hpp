@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/p2p/types.hpp"
+#include "tools/onehop/qr_code.hpp"
 #include "tools/onehop/report.hpp"
 
 namespace onehop::p2p {
@@ -25,8 +26,6 @@ struct GroupView {
 /// wifi_text is what a phone reads out of a QR code to join a network: "WIFI:T:WPA;S:...;P:...;;".
 //= ZXing wiki "Barcode Contents", Wi-Fi Network config
 [[nodiscard]] std::string wifi_text(const std::string& ssid, const std::string& passphrase);
-/// qr_code draws `text` with half blocks, two modules a character, dark on light. Empty where this
-/// build has no libqrencode.
-[[nodiscard]] std::string qr_code(const std::string& text);
+using tool::qr_code;
 
 }  // namespace onehop::p2p

@@ -22,7 +22,7 @@ from program import ADDRESS_B, CODE, PATIENCE, End, World, check, main
 
 MB = 1 << 20
 WRONG = "another-code-of-twenty-letters"
-STRONG = "abcd-efgh-ijkl-mnop-qrst-uvwx-yz23"
+STRONG = "abcd-efgh-ijkl-mnop-qrst-uvwx-yzpg"
 # Connects N times and resets; or connects N times and holds; or connects N times and closes.
 RESET = (
     "import socket,struct,sys\nfor i in range(int(sys.argv[1])):\n s=socket.socket()\n "

@@ -16,16 +16,15 @@
 
 #include "control/session/code.hpp"
 #include "control/session/code_form.hpp"
+#include "control/session/words.hpp"
 #include "engine/base/fd.hpp"
 
 using namespace onehop;
 using namespace onehop::session;
 
 namespace {
-std::string key_text(std::string_view code) {
-  auto key = stretch(PairingCode::from_text(code).value());
-  const auto bytes = key.value().bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+std::string text_of(std::string_view typed) {
+  return std::string{PairingCode::from_text(typed).value().text()};
 }
 }  // namespace
 
@@ -45,15 +44,63 @@ TEST_CASE("a code has 20 to 256 printable bytes after trimming, else exit 2",
   }
 }
 
-TEST_CASE("K3 only codes that a random generator wrote are strong", "[control][session]") {
-  const auto is_strong = [](std::string_view code) {
-    return stretch(PairingCode::from_text(code).value()).value().is_strong();
+TEST_CASE("K3 only codes that onehop made at full length are out of the reach of guesses",
+          "[control][session]") {
+  const auto is_made = [](std::string_view code) {
+    return PairingCode::from_text(code).value().is_made();
   };
-  CHECK(is_strong(make_code().value().text()));
-  CHECK(is_strong("0f1e2d3c4b5a69788796a5b4c3d2e1f0"));  // openssl rand -hex 16
-  CHECK_FALSE(is_strong("0f1e2d3c4b5a69788796a5b4c3d2e1f"));
-  CHECK_FALSE(is_strong("correct horse battery staple correct horse battery staple"));
-  CHECK_FALSE(is_strong(std::string(256, 'x')));
+  const std::string code{make_code().value().text()};
+  CHECK(is_made(code));
+  for (const char letter : std::string_view{"abcdefghijklmnopqrstuvwxyz234567"}) {
+    std::string slip = code;
+    if (slip[7] == letter) continue;
+    slip[7] = letter;
+    CHECK_FALSE(is_made(slip));  // its check letters do not fit
+  }
+  CHECK_FALSE(is_made(make_words().value().text()));
+  CHECK_FALSE(is_made("aaaa-aaaa-aaaa-aaaa-aaaa-aaaa-aaaa"));  // though the check letters fit
+  CHECK_FALSE(is_made("0f1e2d3c4b5a69788796a5b4c3d2e1f0"));
+  CHECK_FALSE(is_made("correct horse battery staple correct horse battery staple"));
+  CHECK_FALSE(is_made(std::string(256, 'x')));
+}
+
+TEST_CASE("words and made codes are one code however they are typed", "[control][session]") {
+  const std::string made{make_code().value().text()}, words{make_words().value().text()};
+  for (const std::string& code : {made, words}) {
+    std::string spaced = code, capitals = code, dotted = code;
+    std::ranges::replace(spaced, '-', ' ');
+    std::ranges::replace(dotted, '-', '.');
+    std::ranges::transform(capitals, capitals.begin(),
+                           [](char c) { return static_cast<char>(std::toupper(c)); });
+    for (const std::string& typed : {code, spaced, dotted, capitals, " " + code + " \r\n"})
+      CHECK(text_of(typed) == code);
+  }
+  std::string bare = made;
+  std::erase(bare, '-');
+  CHECK(text_of(bare) == made);
+}
+
+TEST_CASE("drawn words are of the list, and differ", "[control][session]") {
+  std::set<std::string> seen, words;
+  for (int i = 0; i < 100; ++i) {
+    const std::string text{make_words().value().text()};
+    const auto read = read_words(text);
+    REQUIRE(read);
+    CHECK(read->first_wrong() == 0);
+    for (const std::string_view word : read->words) words.insert(std::string{word});
+    seen.insert(text);
+  }
+  CHECK(seen.size() == 100);
+  CHECK(words.size() > 200);  // of 300 draws of 2,048: 279 on average
+}
+
+TEST_CASE("K6 a word that is not in the list is told by its place, and not by its text",
+          "[control][session]") {
+  const auto code = PairingCode::from_text("hunterxx hunteryy hunterzz");
+  REQUIRE_FALSE(code);
+  CHECK(code.error().code == ExitCode::usage);
+  CHECK(code.error().cause == "word 1 is not in the list of words");
+  CHECK(code.error().message().find("hunter") == std::string::npos);
 }
 
 TEST_CASE("D4 the text of a bad code is not in the error", "[control][session]") {
@@ -81,14 +128,13 @@ TEST_CASE("made codes are valid, long enough and different", "[control][session]
 // Method: all of them, of a made code. Bounds: exact.
 TEST_CASE("a slip in a made code is named by its group", "[control][session]") {
   std::array<char, made_code_bytes> text{};
-  bool is_made = false;
-  const auto fault = [&](std::string_view typed) { return fault_of_typed(typed, text, is_made); };
+  const auto fault = [](std::string_view typed) { return fault_of_made(typed); };
   std::string code;  // with a digit, by which it is told from words of four letters
   while (code.find_first_of("234567") == code.find_last_of("234567"))
     code = make_code().value().text();
   CAPTURE(code);
   CHECK(fault(code).empty());
-  CHECK(is_made);
+  CHECK(unify_made(code, text));
   for (std::size_t i = 0; i < code.size(); ++i) {
     const std::string group = "group " + std::to_string(i / 5 + 1) + " ";
     if (code[i] == '-') continue;
@@ -96,7 +142,7 @@ TEST_CASE("a slip in a made code is named by its group", "[control][session]") {
       std::string slip = code;
       slip[i] = letter;
       CHECK((letter == code[i] ? fault(slip).empty() : fault(slip).find(group) != slip.npos));
-      CHECK(is_made == (letter == code[i]));
+      CHECK(unify_made(slip, text) == (letter == code[i]));
     }
     std::string lost = code;
     CHECK(fault(lost.erase(i, 1)).starts_with(group));
@@ -112,12 +158,13 @@ TEST_CASE("a slip in a made code is named by its group", "[control][session]") {
   std::string capitals = code;
   for (char& c : capitals) c = c == '-' ? ' ' : static_cast<char>(std::toupper(c));
   CHECK(fault(capitals).empty());
+  CHECK(unify_made(capitals, text));
   CHECK(std::string_view{text.data(), text.size()} == code);
   for (const char* other :
        {"correct horse battery staple", "this-code-that-they-made-with-love",
         "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "a-code-of-the-lab-tests-0123456789"}) {
     CHECK(fault(other).empty());
-    CHECK_FALSE(is_made);
+    CHECK_FALSE(unify_made(other, text));
   }
 }
 
@@ -159,30 +206,6 @@ TEST_CASE("a code comes from standard input", "[control][session]") {
   ::dup2(saved.get(), STDIN_FILENO);
   REQUIRE(code);
   CHECK(code.value().text() == "code from standard input");
-}
-
-TEST_CASE("K3 equal codes stretch to equal keys, others to others", "[control][session]") {
-  const std::string key = key_text("correct horse battery staple");
-  CHECK(key == key_text("  correct horse battery staple\n"));
-  CHECK(key != key_text("correct horse battery stapld"));
-  CHECK(key != key_text("Correct horse battery staple"));
-}
-
-// The keys are Python's: hashlib.scrypt(code, salt=b"onehop pairing code, scrypt, v1", n=2**14,
-// r=8, p=1, dklen=32), and n=2**10 for the code of make_code's form.
-TEST_CASE("K3 the key of a code is scrypt's, and the same in all versions", "[control][session]") {
-  const auto hex = [](std::string_view code) {
-    std::string text;
-    for (const char byte : key_text(code)) {
-      const auto number = static_cast<unsigned char>(byte);
-      text += {"0123456789abcdef"[number / 16], "0123456789abcdef"[number % 16]};
-    }
-    return text;
-  };
-  CHECK(hex("correct horse battery staple") ==
-        "1ca7b332ee6e48613bb475bd47be2441e9c0772e21ace3a47cb1a7f029c57257");
-  CHECK(hex("abcd-efgh-ijkl-mnop-qrst-uvwx-yz23") ==
-        "f5649ca5a952879d3e2f4cbe69d146066ad44c270ef773703ddcf09b159e6450");
 }
 
 TEST_CASE("D4 secrets live in pages that are left out of core dumps", "[control][session]") {

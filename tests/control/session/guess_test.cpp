@@ -5,8 +5,6 @@
 //         admission_test.cpp.
 #include <catch2/catch.hpp>
 
-#include <boost/asio/write.hpp>
-
 #include <chrono>
 #include <deque>
 #include <vector>
@@ -24,7 +22,7 @@ void guess(World& world, std::string_view code, std::size_t count) {
   const std::size_t before = world.recv_host.rejections.size();
   for (std::size_t i = 0; i < count; ++i) {
     FakeSendHost host{world.io};
-    const auto guesser = make_send_session(world.io, world.send_options, key_of(code), host);
+    const auto guesser = make_send_session(world.io, world.send_options, code_of(code), host);
     std::optional<SessionEnd> end;
     guesser->start([&](const SessionEnd& ended) { end = ended; });
     REQUIRE(world.run(
@@ -60,17 +58,18 @@ TEST_CASE("K3 a wrong code is 4 on both ends, and the third burns one that a per
 }
 
 TEST_CASE(
-    "K3 a code of recv's own making is not burnt by guesses, which are counted and told of once",
+    "K3 a code of full length that onehop made is not burnt by guesses, which are counted and told "
+    "of once",
     "[control][session]") {
   World world;
   world.recv_options.limits.guess_pause = 1ms;
-  world.listen(strong_code);
+  world.listen(made_code);
   guess(world, wrong_code, 20);
   CHECK_FALSE(world.recv_end.has_value());
   CHECK(world.recv_host.rejections.size() == 20);
   CHECK(world.recv_host.notices.size() == 1);
   CHECK(world.recv_host.burnt.empty());
-  world.send(strong_code);
+  world.send(made_code);
   REQUIRE(world.run_to_end());
   CHECK(world.send_end->code == ExitCode::done);
 }
@@ -99,7 +98,7 @@ TEST_CASE("K3 a recv that goes on makes a new code when the third wrong one burn
 TEST_CASE("K3 after a wrong code an address's attempts begin a pause apart", "[control][session]") {
   World world;
   world.recv_options.limits.guess_pause = 700ms;
-  world.listen(strong_code);
+  world.listen(made_code);
   std::vector<Clock::time_point> rejected;
   for (int i = 0; i < 3; ++i) {
     guess(world, wrong_code, 1);
@@ -107,7 +106,7 @@ TEST_CASE("K3 after a wrong code an address's attempts begin a pause apart", "[c
   }
   CHECK(rejected[1] - rejected[0] >= 600ms);
   CHECK(rejected[2] - rejected[1] >= 600ms);
-  world.send(strong_code);
+  world.send(made_code);
   REQUIRE(world.run_to_end());
   CHECK(Clock::now() - rejected[2] >= 600ms);
   CHECK(world.send_end->code == ExitCode::done);
@@ -123,7 +122,7 @@ TEST_CASE("K3 a code burnt with --once lets nobody in while the session that kne
   REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
   guess(world, wrong_code, 3);
   FakeSendHost host{world.io};
-  const auto other = make_send_session(world.io, world.send_options, key_of(right_code), host);
+  const auto other = make_send_session(world.io, world.send_options, code_of(right_code), host);
   std::optional<SessionEnd> end;
   other->start([&](const SessionEnd& ended) { end = ended; });
   REQUIRE(world.run([&] { return end.has_value(); }));
@@ -154,21 +153,6 @@ struct Opened {
     world.run([] { return false; }, 20ms);  // the receiver's own verdict
   }
 };
-
-/// Hello bytes of a client that knows `code`.
-std::string client_hello(std::string_view code) {
-  const auto tls = TlsContext::make({.role = Role::sender}, key_of(code)).value();
-  SSL* ssl = ::SSL_new(tls->get());
-  BIO* out = ::BIO_new(::BIO_s_mem());
-  ::SSL_set_bio(ssl, ::BIO_new(::BIO_s_mem()), out);
-  ::SSL_set_connect_state(ssl);
-  (void)::SSL_do_handshake(ssl);
-  char* bytes = nullptr;
-  const long count = ::BIO_get_mem_data(out, &bytes);
-  const std::string hello{bytes, static_cast<std::size_t>(count)};
-  ::SSL_free(ssl);
-  return hello;
-}
 }  // namespace
 
 TEST_CASE("K3 a burnt code lets nobody in on a connection that was open before it was burnt",
@@ -211,8 +195,8 @@ TEST_CASE("K3 a guess of the new code counts, too, on a connection of the old on
   world.recv_options.is_once = false;
   world.listen();
   Opened opened{world,
-                {wrong_code, wrong_code, wrong_code, right_code, wrong_code, right_code,
-                 wrong_code, other_code}};
+                {wrong_code, wrong_code, wrong_code, right_code, wrong_code, right_code, wrong_code,
+                 other_code}};
   world.recv_host.next_code = other_code;
   for (std::size_t i = 0; i < 6; ++i) opened.guess(world, i);
   CHECK(world.recv_host.burnt.size() == 2);
@@ -227,11 +211,11 @@ TEST_CASE("K3 who guesses and goes away before the answer has guessed", "[contro
   world.recv_options.limits.guess_pause = 1ms;
   world.listen();
   for (std::size_t i = 1; i <= 3; ++i) {
-    tcp::socket socket{world.io};
-    socket.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
-    socket.set_option(tcp::socket::linger{true, 0});
-    asio::write(socket, asio::buffer(client_hello(wrong_code)));
-    socket.close();
+    HandSender sender{world, wrong_code};
+    sender.exchange_code();
+    sender.socket.set_option(tcp::socket::linger{true, 0});
+    sender.handshake();
+    sender.socket.close();
     REQUIRE(world.run([&] { return world.recv_host.rejections.size() == i; }));
   }
   REQUIRE(world.run([&] { return world.recv_end.has_value(); }));
@@ -243,11 +227,11 @@ TEST_CASE("K3 who shows the right binder has guessed nothing, whatever becomes o
   World world;
   world.listen();
   for (std::size_t i = 1; i <= 6; ++i) {
-    tcp::socket socket{world.io};
-    socket.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
-    asio::write(socket, asio::buffer(client_hello(right_code)));
+    HandSender sender{world, right_code};
+    sender.exchange_code();
+    sender.handshake();
     world.run([] { return false; }, 20ms);
-    socket.close();
+    sender.socket.close();
     REQUIRE(world.run([&] { return world.recv_host.rejections.size() == i; }));
   }
   world.send();

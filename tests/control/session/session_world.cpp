@@ -3,20 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <stdexcept>
 
 namespace onehop::session::test {
 
-const PairingKey& key_of(std::string_view code) {
-  static std::map<std::string, PairingKey, std::less<>> keys;
-  const auto found = keys.find(code);
-  if (found != keys.end()) return found->second;
-  auto parsed = PairingCode::from_text(code);
-  if (!parsed) throw std::runtime_error{parsed.error().message()};
-  auto key = stretch(parsed.value());
-  if (!key) throw std::runtime_error{key.error().message()};
-  return keys.emplace(std::string{code}, std::move(key.value())).first->second;
+PairingCode code_of(std::string_view text) {
+  auto code = PairingCode::from_text(text);
+  if (!code) throw std::runtime_error{code.error().message()};
+  return code.value();
 }
 
 Digest some_digest(std::uint32_t file, std::uint64_t block) {
@@ -174,14 +168,14 @@ World::World() {
 }
 
 void World::listen(std::string_view code) {
-  server = make_recv_server(io, recv_options, key_of(code), recv_host);
+  server = make_recv_server(io, recv_options, code_of(code), recv_host);
   auto started = server->start([this](const SessionEnd& end) { recv_end = end; });
   if (!started) throw std::runtime_error{started.error().message()};
   send_options.port = recv_host.port;
 }
 
 void World::send(std::string_view code) {
-  sender = make_send_session(io, send_options, key_of(code), send_host);
+  sender = make_send_session(io, send_options, code_of(code), send_host);
   sender->start([this](const SessionEnd& end) { send_end = end; });
 }
 

@@ -24,10 +24,11 @@ namespace asio = boost::asio;
 inline constexpr std::string_view right_code = "correct horse battery staple";
 inline constexpr std::string_view wrong_code = "incorrect horse battery staple";
 inline constexpr std::string_view other_code = "another horse battery staple";
-inline constexpr std::string_view strong_code =
-    "abcd-efgh-ijkl-mnop-qrst-uvwx-yz23";  ///< of make_code's form
-/// key_of stretches each code once per process: 50 ms each would be most of the suite's time.
-[[nodiscard]] const PairingKey& key_of(std::string_view code);
+/// As make_code() writes it, with check letters that fit.
+inline constexpr std::string_view made_code = "abcd-efgh-ijkl-mnop-qrst-uvwx-yzpg";
+inline constexpr std::string_view word_code = "abhor-jab-tuxedo",
+                                  other_words = "ability-jack-twang";
+[[nodiscard]] PairingCode code_of(std::string_view text);
 /// some_digest is a digest that depends on file and block, of the width of XXH3.
 [[nodiscard]] Digest some_digest(std::uint32_t file, std::uint64_t block);
 [[nodiscard]] file::Manifest some_manifest(std::size_t files = 3,
@@ -196,9 +197,9 @@ class FakeRecvHost : public HostBase<RecvHost> {
     return Command{.kind = CommandKind::add_files};
   }
   Arrival arrival() const override { return arrived; }
-  Result<PairingKey> renew_code(const Error& why) override {
+  Result<PairingCode> renew_code(const Error& why) override {
     burnt.push_back(why);
-    return stretch(PairingCode::from_text(next_code).value());
+    return code_of(next_code);
   }
   void on_listening(const Endpoint& local) override {
     port = local.port;

@@ -71,6 +71,7 @@ TEST_CASE("three words are read however they are typed, and the wrong one is tol
        {std::string{}, first, first + " " + second,
         first + " " + second + " " + third + " " + first,
         std::string{"correct horse battery staple"}, first + " " + second + " 12345",
-        std::string{"abcd-efgh-ijkl-mnop-qrst-uvwx-yz23"}, std::string{"unbelievable horse days"}})
+        std::string{"abcd-efgh-ijkl-mnop-qrst-uvwx-yz23"},
+        std::string{"uncharacteristic horse days"}})
     CHECK(text_of(other) == "no words");
 }

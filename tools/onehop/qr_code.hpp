@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Text for whoever has a camera and no keyboard. Pure.
+#pragma once
+
+#include <string>
+
+namespace onehop::tool {
+
+/// qr_code draws `text` with half blocks, two modules a character, dark on light. Empty where this
+/// build has no libqrencode.
+[[nodiscard]] std::string qr_code(const std::string& text);
+
+}  // namespace onehop::tool
