@@ -88,7 +88,8 @@ def openssl(role, port, psk) -> Any:
     return subprocess.Popen(
         ["openssl", role, *where, "-tls1_3", "-psk", psk.hex(), "-psk_identity", IDENTITY,
          "-ciphersuites", "TLS_AES_128_GCM_SHA256", "-groups", "X25519", "-alpn", "onehop/4"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace")  # the program's first message is no text
 
 
 def enter(address, words) -> str:
