@@ -104,14 +104,16 @@ std::vector<Link> list_links(const std::string& interface) {
   for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
     constexpr unsigned needed = IFF_UP | IFF_MULTICAST;
     constexpr unsigned unfit = IFF_LOOPBACK | IFF_POINTOPOINT | IFF_NOARP;
-    const bool is_wanted = interface.empty() || interface == at->ifa_name;
+    // An IPv4 address may have a label in the place of its interface's name: "eth0:1".
+    const std::string name{at->ifa_name, std::strcspn(at->ifa_name, ":")};
+    const bool is_wanted = interface.empty() || interface == name;
     if (!is_wanted || (at->ifa_flags & (needed | unfit)) != needed) continue;
-    auto link = std::ranges::find(links, at->ifa_name, &Link::name);
+    auto link = std::ranges::find(links, name, &Link::name);
     if (link == links.end()) {
-      const std::string wireless = std::string{"/sys/class/net/"} + at->ifa_name + "/phy80211";
+      const std::string wireless = "/sys/class/net/" + name + "/phy80211";
       links.push_back(
-          {.ifindex = ::if_nametoindex(at->ifa_name),
-           .name = at->ifa_name,
+          {.ifindex = ::if_nametoindex(name.c_str()),
+           .name = name,
            .medium = ::access(wireless.c_str(), F_OK) == 0 ? Medium::wifi : Medium::cable,
            .has_carrier = (at->ifa_flags & IFF_RUNNING) != 0});
       link = std::prev(links.end());

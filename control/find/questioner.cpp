@@ -53,11 +53,17 @@ void Questioner::ask() {
   const QuestionBytes question = encode(Question{nonce_});
   links_ = list_links(options_.interface);
   refused_.clear();
-  for (const Link& link : links_)
-    for (const auto& mouth : mouths_)
-      if (link.has_carrier && link.has_family(mouth->is_v6) &&
-          !send_to_group(mouth->socket.native_handle(), link, mouth->is_v6, group_port, question))
+  for (const Link& link : links_) {
+    bool is_sent = false;
+    for (const auto& mouth : mouths_) {
+      if (!link.has_carrier || !link.has_family(mouth->is_v6)) continue;
+      if (send_to_group(mouth->socket.native_handle(), link, mouth->is_v6, group_port, question))
+        is_sent = true;
+      else
         refused_[link.name] = errno_text(errno);
+    }
+    if (is_sent) refused_.erase(link.name);  // the other family is not ready, or not let out
+  }
   const auto asked = static_cast<std::size_t>(asked_total_++);
   timer_.expires_after(asked < first_pauses.size() ? first_pauses[asked] : repeat_pause);
   timer_.async_wait([this](const boost::system::error_code& stopped) {

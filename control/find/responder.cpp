@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <linux/rtnetlink.h>
 
-#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "engine/base/time.hpp"
@@ -52,18 +54,26 @@ Result<void> Responder::open_doors() {
     door->pause.cancel();
   }
   links_ = list_links(options_.interface);
+  std::optional<Error> refused;  // the others are answered on all the same
   for (const Link& link : links_)
     for (const bool is_v6 : {true, false}) {
       const auto& own = options_.address;
       const bool is_listened_on =
           own ? link.has_address(*own) && own->is_v6 == is_v6 : options_.has_v6 || !is_v6;
       if (!link.has_family(is_v6) || !is_listened_on) continue;
-      ONEHOP_TRY(fd, open_group_socket(link, is_v6));
+      auto fd = open_group_socket(link, is_v6);
+      if (fd.has_error()) {
+        refused = fd.error();
+        continue;
+      }
       doors_.push_back(std::make_shared<Door>(
-          Door{link, is_v6, boost::asio::posix::stream_descriptor{io_, fd.release()},
+          Door{link, is_v6, boost::asio::posix::stream_descriptor{io_, fd.value().release()},
                boost::asio::steady_timer{io_}}));
       if (port_ != 0) wait(doors_.back());
     }
+  if (!refused) return success();
+  links_.clear();  // the next news tries again
+  if (doors_.empty()) return *refused;
   return success();
 }
 
@@ -95,7 +105,6 @@ void Responder::follow_links() {
     settle_timer_.async_wait([this](const boost::system::error_code& stopped) {
       if (stopped || port_ == 0) return;
       (void)news_.receive_pending([](const nlmsghdr*) {});
-      // A link that refuses its socket now is tried again with the next news.
       if (list_links(options_.interface) != links_) (void)open_doors();
       follow_links();
     });
@@ -104,20 +113,22 @@ void Responder::follow_links() {
 
 void Responder::ask_self() {
   const QuestionBytes question = encode(Question{self_nonce_});
+  // Where no question leaves, as from an address that is not proven to be unique yet, nothing is
+  // known of firewalls.
+  std::set<std::string> asked;
   for (const auto& door : doors_) {
     const auto asking = open_asking_socket(door->is_v6);
-    if (asking && door->link.has_carrier)
-      (void)send_to_group(asking.value().get(), door->link, door->is_v6, group_port, question,
-                          Reach::self);
+    if (asking && door->link.has_carrier &&
+        send_to_group(asking.value().get(), door->link, door->is_v6, group_port, question,
+                      Reach::self))
+      asked.insert(door->link.name);
   }
   self_timer_.expires_after(self_limit);
-  self_timer_.async_wait([this](const boost::system::error_code& stopped) {
+  self_timer_.async_wait([this, asked](const boost::system::error_code& stopped) {
     if (stopped || port_ == 0) return;
     std::vector<std::string> blocked;
-    for (const auto& door : doors_)
-      if (door->link.has_carrier && !reached_.contains(door->link.name) &&
-          std::ranges::count(blocked, door->link.name) == 0)
-        blocked.push_back(door->link.name);
+    for (const std::string& name : asked)
+      if (!reached_.contains(name)) blocked.push_back(name);
     if (!blocked.empty() && options_.on_blocked) options_.on_blocked(blocked);
   });
 }

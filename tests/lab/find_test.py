@@ -176,6 +176,13 @@ def test_a_link_that_comes_later_is_answered_on(onehop) -> None:
         room.check_sent(room.look("--wait", "60"), receiver)
 
 
+def test_an_address_with_a_label_is_of_its_interface(onehop) -> None:
+    with Room(onehop, "4") as room:
+        room.ip("b", "addr add 10.77.0.1/24 dev lan0 label lan0:1")
+        receiver = room.recv("b", "labelled")
+        room.check_sent(room.look(), receiver)
+
+
 def test_a_receiver_on_two_links_is_one(onehop) -> None:
     with Room(onehop, letters="ab") as room:
         room.join("a", "two0", "b", "two0")

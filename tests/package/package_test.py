@@ -188,6 +188,10 @@ def main() -> int:
     if os.geteuid() != 0:
         print("skipped: it makes a root and network namespaces: run it as root")
         return SKIP
+    # What is mounted goes with this process, however it ends.
+    if "ONEHOP_OWN_MOUNTS" not in os.environ:
+        os.environ["ONEHOP_OWN_MOUNTS"] = "1"
+        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
     for program, package in (("mmdebstrap", "mmdebstrap"), ("dpkg-buildpackage", "dpkg-dev")):
         if shutil.which(program) is None:
             print(f"skipped: {package} is not installed")

@@ -48,7 +48,10 @@ shift
 pivot_root . old
 umount -l /old
 cd "$here"
-exec env PATH=/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+# The first process of a namespace ends by a signal that it has a handler for, and by no other.
+trap 'kill "$job" 2>/dev/null; exit 143' INT TERM
+env PATH=/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin "$@" <&0 & job=$!
+wait "$job"
 """
 
 

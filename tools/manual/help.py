@@ -94,13 +94,14 @@ def parse(text, path) -> Any:
     return Command(path, " ".join(before.split()), usage.strip(), sections, " ".join(notes), [])
 
 
-def read(program, path=()) -> Any:
-    """The command at `path` with all below it, from the program itself."""
+def read(program, path=(), left_out=()) -> Any:
+    """The command at `path` with all below it, from the program itself. Those that are left out are
+    not asked: their program may be about to be made."""
     done = subprocess.run([program, *path, "--help-all"], capture_output=True, text=True,
                           check=True)
     command = parse("\n" + done.stdout, path)
     command.commands = [
         read(program, (*path, entry.head)) for title in COMMANDS
-        for entry in command.sections.get(title, []) if "(not installed)" not in entry.text
+        for entry in command.sections.get(title, []) if "(not installed)" not in entry.text and entry.head not in left_out
     ]
     return command

@@ -233,8 +233,7 @@ def main(argv) -> int:
         return 2
     program, readme, folder, *left_out = argv
     Path(folder).mkdir(parents=True, exist_ok=True)
-    root = read(program)
-    root.commands = [command for command in root.commands if command.path[0] not in left_out]
+    root = read(program, left_out=left_out)
     write_pages(root, exit_codes(Path(readme).read_text()), Path(folder))
     for name, text in (("onehop", bash(root)), ("_onehop", zsh(root)), ("onehop.fish", fish(root))):
         Path(folder, name).write_text(text)

@@ -78,6 +78,9 @@ Result<void> check_udp_port(const host::Endpoint& listen) {
   const Endpoint local{*address, listen.port};
   const SocketAddress at = local.to_sockaddr();
   const Fd socket{::socket(address->family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  // The sockets by which receivers are found have this port on a group's address, and share it.
+  const int is_on = 1;
+  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on);
   if (!socket.is_open() || ::bind(socket.get(), at.get(), at.size_bytes) == 0 ||
       errno != EADDRINUSE)
     return success();

@@ -161,9 +161,13 @@ std::string wait_for_server(const GroupIpv4& ipv4, pid_t& server, const Fd& said
     const StopSignals stop;
     const GroupIpv4 own = std::move(ipv4);
     Fd said;
-    pid_t server = start_server(program, own, said);
-    std::string wrong =
-        server < 0 ? "a process cannot be started" : wait_for_server(own, server, said);
+    pid_t server = 0;
+    std::string wrong;
+    // Once more where it has ended: a look at the port may have been in its way.
+    for (int i = 0; i < 2 && server == 0; ++i) {
+      server = start_server(program, own, said);
+      wrong = server < 0 ? "a process cannot be started" : wait_for_server(own, server, said);
+    }
     if (wrong.empty() && !keep_rights(keeper_rights)) wrong = "rights cannot be given up";
     (void)!::write(report.get(), wrong.data(), wrong.size());
     report.close();
