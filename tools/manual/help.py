@@ -102,6 +102,7 @@ def read(program, path=(), left_out=()) -> Any:
     command = parse("\n" + done.stdout, path)
     command.commands = [
         read(program, (*path, entry.head)) for title in COMMANDS
-        for entry in command.sections.get(title, []) if "(not installed)" not in entry.text and entry.head not in left_out
+        for entry in command.sections.get(title, [])
+        if "(not installed)" not in entry.text and entry.head not in left_out
     ]
     return command
