@@ -3,7 +3,8 @@
 // address may try a code again.
 //
 //   accept ─▶ enter() ─▶ [ strangers: 4 of an address, 16 in all; the oldest gives way ]
-//                rise() ─▶ [ proven: as many, of their own   ] ─▶ leave(), with its Hello
+//                rise() ─▶ [ engaged: as many, of their own ]
+//                rise() ─▶ [ proven: as many, of their own  ] ─▶ leave(), with its Hello
 //            begin_attempt(): at once, or a pause after that address's last wrong code
 //
 // Only those of one standing give way to each other, so who has proven the code is out of reach of
@@ -31,6 +32,7 @@ inline constexpr std::size_t half_open_per_address_max = 4;
 /// Standing: how far a half-open connection has got.
 enum class Standing : std::uint8_t {
   stranger,  ///< nothing of it is known
+  engaged,   ///< it took part in an exchange of the code; to leave unproven costs it a pause
   proven,    ///< it has shown a binder of the code
 };
 

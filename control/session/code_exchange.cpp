@@ -51,7 +51,9 @@ bool CodeExchange::take_greeting(const ExchangeGreeting& theirs) noexcept {
 
 std::vector<std::byte> CodeExchange::message(const PairingCode& code, const Endpoint& self) {
   cpace_ = crypto::Cpace::begin({bytes_of(code.text()), bytes_of(channel_identifier), session_id_});
-  said_ = std::string{alpn_name} + " " + std::string{suite} + " " + self.text();
+  Endpoint shown = self;
+  shown.address.scope_id = 0;  // the interface's name is no stranger's business
+  said_ = std::string{alpn_name} + " " + std::string{suite} + " " + shown.text();
   std::vector<std::byte> message{cpace_->point().begin(), cpace_->point().end()};
   message.push_back(static_cast<std::byte>(said_.size()));
   message.insert(message.end(), bytes_of(said_).begin(), bytes_of(said_).end());

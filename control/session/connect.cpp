@@ -163,16 +163,23 @@ std::string times_text(std::size_t times) {
 }
 
 Result<std::shared_ptr<Channel>> verdict(HandshakeFailure failure, std::shared_ptr<Channel> channel,
-                                         const SendOptions& options) {
+                                         const SendOptions& options, bool can_guess) {
   const std::string attempt = "authenticate with " + options.host;
+  const bool is_silent =
+      failure == HandshakeFailure::timed_out || failure == HandshakeFailure::not_onehop;
+  if (is_silent && can_guess && owes_proof(channel->ssl()))
+    return Error{ExitCode::authentication_failed, attempt,
+                 "it compared codes and showed no proof of its own, so somebody may be guessing "
+                 "there",
+                 "Look at who has that address, and let the receiver show a new code"};
   switch (failure) {
     case HandshakeFailure::none: return channel;
     case HandshakeFailure::wrong_code:
     case HandshakeFailure::wrong_role:
       if (channel->peer_burnt() > 0)
         return Error{ExitCode::authentication_failed, attempt,
-                     "the two ends do not have the same code, and somebody has tried so many wrong "
-                     "ones there that the receiver burnt its code " +
+                     "the two ends do not have the same code. The receiver says that somebody has "
+                     "tried so many wrong ones that it burnt its code " +
                          times_text(channel->peer_burnt()),
                      "Give the code that the receiver shows now"};
       return Error{ExitCode::authentication_failed, attempt,
@@ -240,9 +247,14 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
           co_await channel->handshake(Role::sender, options.limits.handshake);
       state.cancel = nullptr;
       if (state.is_interrupted) co_return interrupted_error();
-      if (failure != HandshakeFailure::vanished)
-        co_return verdict(failure, std::move(channel), options);
-      if (owes_proof(channel->ssl()) && !tls->code().is_made() && ++unproven == failed_proofs_max)
+      const bool can_guess = !tls->code().is_made();
+      if (failure != HandshakeFailure::vanished) {
+        if (unproven > 0)
+          host.on_warning(options.host + " went away " + times_text(unproven) +
+                          " while the codes were compared: somebody on the way may have tried one");
+        co_return verdict(failure, std::move(channel), options, can_guess);
+      }
+      if (owes_proof(channel->ssl()) && can_guess && ++unproven == failed_proofs_max)
         co_return guessed_error(options);
       is_turned_away = true;
     }

@@ -24,8 +24,9 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr Nanos accept_pause = 100ms;    // when file descriptors run out
-constexpr Nanos progress_interval = 1s;  // a tenth of the window that is judged
+constexpr Nanos accept_pause = 100ms;         // when file descriptors run out
+constexpr std::size_t renew_pauses_max = 60;  // from a burnt code to the next one, in guess_pause
+constexpr Nanos progress_interval = 1s;       // a tenth of the window that is judged
 
 class Listener final : public RecvServer, public std::enable_shared_from_this<Listener> {
  public:
@@ -37,7 +38,8 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         port_{options_.port},
         progress_timer_{io},
         tls_{TlsContext::make({.role = Role::receiver}, code)},
-        admission_{options_.limits.guess_pause} {}
+        admission_{options_.limits.guess_pause},
+        renew_timer_{io} {}
 
   Result<void> start(std::function<void(const SessionEnd&)> on_end) override {
     if (!tls_) return tls_.error();
@@ -157,6 +159,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
       co_await wait_for(half_open.turn, *next - monotonic_now());
       if (is_stopped_ || half_open.has_given_way) co_return reject(half_open, {});
     }
+    on_exchange(channel.ssl(), [this, ticket] { admission_.rise(ticket, Standing::engaged); });
     on_binder(channel.ssl(), [this, ticket] { admission_.rise(ticket, Standing::proven); });
     const HandshakeFailure failure =
         co_await channel.handshake(Role::receiver, options_.limits.handshake);
@@ -246,7 +249,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   }
 
   Task<void> serve(std::shared_ptr<Channel> channel, SenderToken sender) {
-    tls()->proofs().forgive();
+    tls()->proofs().forgive(static_cast<unsigned>(std::erase(mistyped_, channel->peer().address)));
     const auto session = session_ =
         std::make_shared<RecvSession>(io_, options_, host_, channel, sender);
     spawn([session](std::shared_ptr<Listener> self) { return self->watch_progress(session); });
@@ -263,7 +266,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         options_.is_once && session->machine().has_offer() && !session->is_replaced();
     if (is_over || is_interrupted_)
       stop(end);
-    else if (is_burnt())
+    else if (is_burnt() && !is_renewing_)
       give_up(burnt());
     wake_waiting();
   }
@@ -311,19 +314,28 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
             "long to be guessed");
       return;
     }
-    if (!is_burnt()) return;
+    if (!is_burnt()) return mistyped_.push_back(address);
     // A running session belongs to someone who knew the code: it may finish first.
-    if (!options_.is_once || options_.is_code_own)
-      renew_code();
-    else if (!session_)
+    if (!options_.is_once || options_.is_code_own) {
+      if (!std::exchange(is_renewing_, true))
+        spawn([](std::shared_ptr<Listener> self) { return self->renew_code(); });
+    } else if (!session_) {
       give_up(burnt());
+    }
   }
 
-  void renew_code() {
+  // Not at once: who has many addresses would have as many new codes to guess at, and fill the
+  // screen. Until then the burnt code stands, and lets nobody in.
+  Task<void> renew_code() {
+    const auto times = std::min(tls()->proofs().burnt_before() + 1, renew_pauses_max);
+    co_await wait_for(renew_timer_, options_.limits.guess_pause * static_cast<int>(times));
+    is_renewing_ = false;
+    if (is_stopped_) co_return;
     const auto code = host_.renew_code(
         burnt("Give the new code to the sender; wrong ones never burn that of 'recv --long'"));
-    if (!code) return give_up(code.error());
+    if (!code) co_return give_up(code.error());
     tls()->renew(code.value());
+    mistyped_.clear();
   }
 
   // An end without a session to blame is told as one.
@@ -341,6 +353,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     acceptor_.close(ignored);
     if (device_) device_->close();
     admission_.clear();
+    renew_timer_.cancel();
     for (const auto& channel : waiting_) {
       channel->send(
           Refuse{ExitCode::refused_by_peer, "the receiver ended after the session before"});
@@ -360,11 +373,13 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   asio::steady_timer progress_timer_;
   const Result<std::shared_ptr<TlsContext>> tls_;
   Admission admission_;
+  asio::steady_timer renew_timer_;
+  std::vector<IpAddress> mistyped_;  // whose failures of the present code count; fewer than burn it
   std::function<void(const SessionEnd&)> on_end_;
   std::deque<std::shared_ptr<Channel>> waiting_;  // authenticated, until the session under way ends
   std::shared_ptr<RecvSession> session_;
   bool is_stopped_ = false, is_interrupted_ = false, has_success_ = false,
-       has_noticed_guessing_ = false;
+       has_noticed_guessing_ = false, is_renewing_ = false;
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 // A stranger can cost us at most half_open_max connections of about 70 KiB for ten seconds, and
 // never the running session, nor who has proven the code; where they are too many the oldest gives
 // way. After a wrong code an address may try one each guess_pause. A code that can be guessed is
-// burnt by failed_proofs_max wrong ones over all addresses: the host makes another one, or with
-// is_once the server ends with exit code 4. A running session may finish first. What counts is the
-// code at the moment of a proof, on whichever connection (tls.hpp). A strong code is never burnt,
-// else anybody could end us.
+// burnt by failed_proofs_max wrong ones over all addresses: the host makes another one, after a
+// pause that grows, or with is_once the server ends with exit code 4. A running session may finish
+// first. What counts is the code at the moment of a proof, on whichever connection (tls.hpp). A
+// strong code is never burnt, else anybody could end us.
 //
 // Senders that come while a session runs wait for it. Who proves to be its sender, and whose old
 // connection does not answer, takes its place; a session that hardly moves ends when somebody waits

@@ -156,6 +156,8 @@ class LineEdit {
       if (rest.empty()) shown = "\a";
     } else if (key >= ' ') {
       put(key, shown);
+    } else {
+      shown = "\a";  // a sign that no code has
     }
     return filled_ == line_.size() ? State::done : State::going_on;
   }

@@ -26,7 +26,7 @@ struct Notes {
   std::optional<SessionPsk> psk;
   ProofCount::Code psk_code = 0;
   std::optional<ProofCount::Code> proof;  // begun, and not passed yet
-  std::function<void()> on_binder;
+  std::function<void()> on_exchange, on_binder;
 };
 
 int notes_index() {
@@ -108,8 +108,10 @@ struct TlsContext::Callbacks {
     // The identity is public, so the comparison need not be in constant time.
     const std::string_view given{reinterpret_cast<const char*>(id), id_bytes};
     notes->is_identity_known = given == context.identity_;
-    if (notes->psk_code == context.proofs_.present()) notes->proof = context.proofs_.begin();
-    if (!notes->proof || !notes->is_identity_known)
+    // Another identity tries no code, and a client may offer many.
+    if (notes->is_identity_known && notes->psk_code == context.proofs_.present())
+      notes->proof = context.proofs_.begin();
+    if (!notes->is_identity_known || !notes->proof)
       return 1;  // goes on without a PSK, and fails for want of a certificate
     *session = make_session(ssl);
     return *session != nullptr ? 1 : 0;
@@ -163,8 +165,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::make(const TlsOptions& options,
   const bool is_set = ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
                       ::SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
                       ::SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") == 1 &&
-                      set_groups(context) &&
-                      ::SSL_CTX_set_num_tickets(context, 0) == 1 &&
+                      set_groups(context) && ::SSL_CTX_set_num_tickets(context, 0) == 1 &&
                       ::SSL_CTX_set_max_early_data(context, 0) == 1 &&
                       ::SSL_CTX_set_ex_data(context, context_index(), made.get()) == 1;
   if (!is_set) return tls_error("this OpenSSL lacks TLS 1.3, AES-128-GCM or X25519");
@@ -210,12 +211,17 @@ void set_psk(SSL* ssl, const SessionPsk& psk, ProofCount::Code code) {
   if (Notes* notes = notes_of(ssl); notes != nullptr) {
     notes->psk = psk;
     notes->psk_code = code;
+    if (notes->on_exchange) std::exchange(notes->on_exchange, nullptr)();
   }
 }
 
 bool owes_proof(SSL* ssl) noexcept {
   const Notes* notes = notes_of(ssl);
   return notes != nullptr && notes->psk && !notes->is_verified;
+}
+
+void on_exchange(SSL* ssl, std::function<void()> call) {
+  if (Notes* notes = notes_of(ssl); notes != nullptr) notes->on_exchange = std::move(call);
 }
 
 void on_binder(SSL* ssl, std::function<void()> call) {

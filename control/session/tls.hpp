@@ -17,6 +17,7 @@
 
 #include <openssl/ssl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,8 +55,10 @@ class ProofCount {
   [[nodiscard]] std::optional<Code> begin() noexcept;
   /// pass takes back what begin() counted, unless the code has been renewed meanwhile.
   void pass(Code code) noexcept;
-  /// forgive forgets the failures: whoever mistyped the code knows it now.
-  void forgive() noexcept { failures_ = 0; }
+  /// forgive forgets failures of somebody who knows the code now. A burnt code stays so.
+  void forgive(unsigned failures) noexcept {
+    if (!is_burnt()) failures_ -= std::min(failures_, failures);
+  }
   void renew(bool can_guess) noexcept;
   [[nodiscard]] Code present() const noexcept { return code_; }
   [[nodiscard]] std::size_t burnt_before() const noexcept { return code_ - 1; }
@@ -122,6 +125,9 @@ enum class HandshakeFailure : std::uint8_t {
 void set_psk(SSL* ssl, const SessionPsk& psk, ProofCount::Code code);
 /// owes_proof: the other end took part in an exchange of the code, and has not proven it.
 [[nodiscard]] bool owes_proof(SSL* ssl) noexcept;
+/// on_exchange has `call` called once, when `ssl` gets its PSK: its other end took part in a whole
+/// exchange of the code.
+void on_exchange(SSL* ssl, std::function<void()> call);
 /// on_binder has `call` called once, while the right binder of `ssl`'s client is checked. Nobody
 /// can repeat one that was heard: each connection has another PSK.
 void on_binder(SSL* ssl, std::function<void()> call);

@@ -23,8 +23,7 @@ from program import World, check, end_all  # noqa: E402
 # that looks too often takes, the program lacks.
 program.PATIENCE = 240
 program.LOOK_S = 0.05
-# Of the form that onehop makes: its scrypt takes a sixteenth of that of any other code, which is
-# much in emulation. CHOSEN_CODE is one that a user might choose.
+# CODE has the form that onehop makes. CHOSEN_CODE is one that a user might choose.
 CODE, CHOSEN_CODE = "abcd-efgh-ijkl-mnop-qrst-uvwx-yz23", program.CODE
 MIB = 1 << 20
 INTERRUPTED = 7

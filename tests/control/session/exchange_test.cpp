@@ -331,7 +331,8 @@ TEST_CASE("K6 brute force at full speed gets three guesses of each code, and no 
     sender.handshake();
     ++guesses;
     REQUIRE(world.run([&] { return world.recv_host.rejections.size() == guesses; }));
-    CHECK(world.recv_host.burnt.size() == guesses / failed_proofs_max);
+    CHECK(world.recv_host.burnt.size() <= guesses / failed_proofs_max);
+    REQUIRE(world.run([&] { return world.recv_host.burnt.size() == guesses / failed_proofs_max; }));
   }
   const std::size_t grown_kib = resident_kib() - std::min(resident_kib(), begun_kib);
   WARN(guesses << " guesses, both ends: "

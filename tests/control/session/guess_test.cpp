@@ -81,7 +81,7 @@ TEST_CASE("K3 a recv that goes on makes a new code when the third wrong one burn
   world.recv_options.limits.guess_pause = 1ms;
   world.listen();
   guess(world, wrong_code, 3);
-  REQUIRE(world.recv_host.burnt.size() == 1);
+  REQUIRE(world.run([&] { return world.recv_host.burnt.size() == 1; }));
   CHECK(world.recv_host.burnt[0].code == ExitCode::authentication_failed);
   CHECK_FALSE(world.recv_end.has_value());
   guess(world, right_code, 1);  // it was right before
@@ -91,6 +91,60 @@ TEST_CASE("K3 a recv that goes on makes a new code when the third wrong one burn
   world.server->interrupt();
   REQUIRE(world.run([&] { return world.recv_end.has_value(); }));
   CHECK(world.recv_end->code == ExitCode::done);
+}
+
+namespace {
+/// guess_from makes one wrong guess, from an address of its own.
+void guess_from(World& world, std::uint32_t source) {
+  const std::size_t before = world.recv_host.rejections.size();
+  HandSender sender{world, wrong_code, source};
+  sender.exchange_code();
+  sender.handshake();
+  REQUIRE(world.run([&] { return world.recv_host.rejections.size() > before; }));
+}
+}  // namespace
+
+// Bounds: a lower bound on time, which a busy machine only lengthens.
+TEST_CASE("K3 K6 a new code comes a pause after the old one was burnt", "[control][session]") {
+  World world;
+  world.recv_options.is_once = false;
+  world.recv_options.limits.guess_pause = 300ms;
+  world.listen();
+  for (std::uint32_t i = 1; i <= 3; ++i) guess_from(world, INADDR_LOOPBACK + i);
+  const Instant burnt_at = monotonic_now();
+  REQUIRE(world.run([&] { return world.recv_host.burnt.size() == 1; }));
+  CHECK(monotonic_now() - burnt_at >= 250ms);  // the receiver saw the third guess before we did
+  world.send(other_code);
+  REQUIRE(world.run([&] { return world.send_end.has_value(); }));
+  CHECK(world.send_end->code == ExitCode::done);
+}
+
+TEST_CASE("K3 who knows the code has no guesses of others forgotten", "[control][session]") {
+  World world;
+  world.recv_options.is_once = false;
+  world.recv_options.limits.guess_pause = 1ms;
+  world.listen();
+  for (std::uint32_t i = 1; i <= 2; ++i) guess_from(world, INADDR_LOOPBACK + i);
+  world.send();
+  REQUIRE(world.run([&] { return world.send_end.has_value(); }));
+  CHECK(world.send_end->code == ExitCode::done);
+  guess_from(world, INADDR_LOOPBACK + 3);
+  CHECK(world.run([&] { return world.recv_host.burnt.size() == 1; }));
+}
+
+TEST_CASE("K3 another identity tries no code", "[control][session]") {
+  World world;
+  world.listen();
+  for (std::size_t i = 1; i <= 3; ++i) {
+    RawPeer peer{world.io, {.role = Role::sender, .identity = "another"}, wrong_code};
+    peer.source += static_cast<std::uint32_t>(i);
+    peer.connect(world.recv_host.port);
+    REQUIRE(world.run([&] { return world.recv_host.rejections.size() == i; }));
+  }
+  CHECK_FALSE(world.recv_end.has_value());
+  world.send();
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_end->code == ExitCode::done);
 }
 
 // Bounds: a lower bound on time, which a busy machine only lengthens. Rates per address:
@@ -193,13 +247,16 @@ TEST_CASE("K3 a guess of the new code counts, too, on a connection of the old on
           "[control][session]") {
   World world;
   world.recv_options.is_once = false;
+  world.recv_options.limits.guess_pause = 1ms;
   world.listen();
   Opened opened{world,
                 {wrong_code, wrong_code, wrong_code, right_code, wrong_code, right_code, wrong_code,
                  other_code}};
   world.recv_host.next_code = other_code;
-  for (std::size_t i = 0; i < 6; ++i) opened.guess(world, i);
-  CHECK(world.recv_host.burnt.size() == 2);
+  for (std::size_t i = 0; i < 6; ++i) {
+    opened.guess(world, i);
+    if (i % 3 == 2) REQUIRE(world.run([&] { return world.recv_host.burnt.size() == i / 3 + 1; }));
+  }
   opened.guess(world, 6);
   world.recv_host.next_code = right_code;
   opened.guess(world, 7);  // the present one, on an old connection

@@ -161,6 +161,19 @@ TEST_CASE("N7 a handshake under way is out of reach of those who have said nothi
   CHECK_FALSE(is_closed(sender.socket));
 }
 
+TEST_CASE("N7 whoever has exchanged the code is out of reach of those who have said nothing",
+          "[control][session]") {
+  World world;
+  world.listen();
+  HandSender sender{world, right_code};
+  sender.exchange_code();
+  const auto strangers = crowd(world, 40);
+  REQUIRE(world.run([&] { return world.recv_host.rejections.size() == 24; }));
+  REQUIRE(sender.handshake() == -1);
+  REQUIRE(world.run([&] { return sender.socket.available() > 0; }));  // the receiver's answer
+  CHECK_FALSE(is_closed(sender.socket));
+}
+
 // A connection that was reset before it is accepted cannot say any more who its peer was.
 TEST_CASE("N7 connections that are reset leave nothing behind", "[control][session]") {
   World world;
