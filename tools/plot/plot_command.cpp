@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
@@ -206,9 +208,16 @@ CLI::App* add_plot_command(CLI::App& app, PlotOptions& plot) {
       ->type_name("RATE|FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--only", plot.only, "draw these alone, with commas between")
+  const std::string plates = fmt::format("{}", fmt::join(plate_names, ", "));
+  // Not as a set of CLI11: help would write it as one word, longer than a line.
+  command->add_option("--only", plot.only, "draw these alone, with commas between: " + plates)
+      ->type_name("PLATE,...")
       ->delimiter(',')
-      ->check(CLI::IsMember(std::vector<std::string>(plate_names.begin(), plate_names.end())));
+      ->check([plates](const std::string& name) {
+        return std::ranges::count(plate_names, name) == 1
+                   ? std::string{}
+                   : "there is no plate '" + name + "'; there are " + plates;
+      });
   command->add_option("--title", plot.title, "the report's title")->type_name("TITLE");
   command
       ->add_option("--out", plot.out,
