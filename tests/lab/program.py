@@ -6,6 +6,7 @@ A `lab exec` becomes the program, so a process here is the program itself and ta
 """
 
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ ADDRESS_B, ADDRESS_B6 = "10.111.0.2", "fd00:111::2"
 # Seconds for anything that has to end by itself. It is no bound on speed: a hung program must not
 # hang the suite.
 PATIENCE = 60
+STEPS = itertools.count(os.getpid() * 7)  # of free_address()
 LOOK_S = 0.01  # how often a test looks at what the ends have said
 
 
@@ -40,9 +42,9 @@ def check(condition, claim) -> None:
 
 def free_address() -> str:
     """A port of 127.0.0.1 that is free for TCP and UDP, below those that the kernel draws, and by
-    the process: what other tests open meanwhile takes another."""
-    for step in range(1000):
-        port = 10_000 + (os.getpid() * 7 + step) % 20_000
+    the process: what other tests open meanwhile takes another. Another one each time."""
+    for step in itertools.islice(STEPS, 1000):
+        port = 10_000 + step % 20_000
         try:
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
                 with socket.socket(type=kind) as probe:
