@@ -136,7 +136,8 @@ std::map<std::string, double> UsageMeter::thread_cpu_seconds() {
     TextFile{task + "/comm"} >> name;
     if (!(TextFile{task + "/schedstat"} >> run_ns)) continue;  // it has just ended
     constexpr std::string_view prefix = "onehop-";
-    seconds[name.starts_with(prefix) ? name.substr(prefix.size()) : "plane"] +=
+    const bool is_main = task.ends_with("/" + std::to_string(::getpid()));  // called as its program
+    seconds[name.starts_with(prefix) && !is_main ? name.substr(prefix.size()) : "plane"] +=
         static_cast<double>(run_ns) / 1e9;
   }
   return seconds;

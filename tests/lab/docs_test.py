@@ -47,6 +47,7 @@ ELSEWHERE = {
     "meson test": "it runs this test",
     "tools/check": "it runs this test",
     "tools/distros": "tools/check distros plays it",
+    "onehop send video.mkv": "program find finds a receiver, and sends to one that is named",
 }
 
 
