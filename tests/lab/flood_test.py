@@ -42,6 +42,8 @@ while True:
             and len(f) > 1000:
         break
 s.close()
+f = f[:1442]  # one frame of the batch that is seen before it is cut (UDP_SEGMENT)
+f = f[:38] + struct.pack("!H", len(f) - 34) + f[40:]
 out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
 bodies = []
 for i in range(64):
