@@ -88,11 +88,11 @@ def test_C3_a_source_that_another_file_replaces(onehop) -> None:
 
 def test_C3_a_source_that_keeps_changing_gets_no_final_name(onehop) -> None:
     with World(onehop, 'rate = "200Mbit"\n') as world:
-        path = world.file(40 * MB)
+        path = world.file(100 * MB)  # more than is read ahead: a smaller one may be between changes
         receiver = world.receive()
         sender = world.send(path)
         while sender.process.poll() is None:
-            overwrite(path, 39 * MB)
+            overwrite(path, 99 * MB)
             time.sleep(0.1)
         ends_with(sender, DISK, "the source changed twice, the sender")
         ends_with(receiver, REFUSED, "the source changed twice, the receiver")

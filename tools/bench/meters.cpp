@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -50,8 +51,9 @@ std::vector<ThreadTime> read_threads(pid_t pid) {
     const std::string tid = entry.path().filename();
     (void)std::from_chars(tid.data(), tid.data() + tid.size(), thread.tid);
     std::uint64_t user = 0, system = 0, run_ns = 0;
-    if (thread.tid != pid)
-      std::getline(std::ifstream{entry.path() / "comm"} >> std::ws, thread.name);
+    std::getline(std::ifstream{entry.path() / "comm"} >> std::ws, thread.name);
+    // As its program is called, which is no name of a thread.
+    if (thread.tid == pid && thread.name == ::program_invocation_short_name) thread.name.clear();
     if (!read_ticks(entry.path() / "stat", user, system)) continue;  // it ended between two reads
     const double tick_s = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
     double total_s = static_cast<double>(user + system) * tick_s;

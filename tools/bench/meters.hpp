@@ -22,7 +22,7 @@ namespace onehop::bench {
 /// softirqs that ran in it.
 struct ThreadTime {
   pid_t tid = 0;
-  std::string name;  ///< empty: the main thread, which is called as its program is
+  std::string name;  ///< empty: a main thread that has none of its own
   double user_s = 0, system_s = 0;
 };
 
