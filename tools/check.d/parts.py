@@ -181,6 +181,7 @@ MORE = [
     *(part_of(systems.system_of(name)) for name in SYSTEMS),
 ]
 # What --turn adds, by the number of the commit. Each takes about the same.
-TURNS = [("vm", "cpu"), ("asan-build", "asan"), ("tsan-build", "tsan", "lint"), ("papers", "ns3"),
-         ("package",), *((name,) for name in SYSTEMS)]
+TURNS = [("vm", "cpu"), ("asan-build", "asan"), ("tsan-build", "tsan", "lint"), ("papers", "ns3")]
+# Parts of --all that build the whole tree once more: too long to be added to a change's own check.
+WHOLE_BUILDS = ("package", *SYSTEMS)
 GROUPS = {"distros": SYSTEMS}  # one name for several parts
