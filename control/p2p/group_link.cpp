@@ -2,6 +2,7 @@
 #include "control/p2p/group_link.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
 #include "control/p2p/stop_fd.hpp"
 #include "engine/base/fd.hpp"
@@ -61,9 +61,8 @@ Result<void> allow_ipv6(const std::string& interface, const std::string& attempt
     if (now.empty())
       return Error{ExitCode::io_unavailable, attempt, "this kernel has IPv6 switched off",
                    "Remove ipv6.disable=1 from the kernel's command line"};
-    std::ofstream file{path};
-    file << "0\n" << std::flush;
-    if (!file.good())
+    const Fd file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+    if (!file.is_open() || ::write(file.get(), "0\n", 2) != 2)
       return Error{
           ExitCode::privilege_missing, attempt, "the kernel makes no IPv6 address there",
           "sysctl -w net.ipv6.conf." + interface + "." + setting + "=0, or run onehop as root"};

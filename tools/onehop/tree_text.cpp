@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
+#include <cstdio>
 #include <iterator>
 #include <span>
 
@@ -59,11 +59,13 @@ Result<void> write_report(const std::string& file, const std::vector<api::LeftOu
                     {"command_line", command_line()},
                     {"version", ONEHOP_VERSION},
                     {"left_out", list}};
-  std::ofstream out{file};
   // A command line is bytes, and JSON is UTF-8.
-  out << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-  out.close();
-  if (out) return success();
+  const std::string text = report.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  // std::ofstream opens without O_CLOEXEC.
+  if (std::FILE* const out = std::fopen(file.c_str(), "we"); out != nullptr) {
+    const bool is_written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
+    if (std::fclose(out) == 0 && is_written) return success();
+  }
   return errno_error(ExitCode::local_file_error, "write --report " + file,
                      "Give a file in a folder that you may write to");
 }
