@@ -18,8 +18,8 @@ class HiddenQueue {
  public:
   /// step corrects the view's least backlog where the exact queue hides it.
   void step(Instant now, Bytes frame, QueueView& view) noexcept {
-    const bool has_backlog = view.has_push_back && view.is_exact &&
-                             view.queue.occupancy >= frame * backlog_frames_min;
+    const bool has_backlog =
+        view.has_push_back && view.is_exact && view.queue.occupancy >= frame * backlog_frames_min;
     const bool is_shown =
         view.backlog_least.count * 1000 >= view.queue.occupancy.count * shown_permille;
     if (has_backlog && is_shown) is_hidden_ = false;

@@ -125,8 +125,8 @@ void OwnQueueTerm::set_limits(const SafeRangeInput& input, LawTrace& trace) noex
   //= [SMUFF] table 1.3: X_max = 2 BDP; type=deviation
   //=   reason=below srtt 9 ms that leaves no safe range, at 9 ms one without a width
   const BytesPerSecond width = srtt_min_ > Nanos{0} ? v * range_width : BytesPerSecond{0};
-  x_max_ = std::max(v * std::min(srtt_min_, srtt_for_x_max) * x_max_bdp,
-                    (up + v_0_up - lo + width) * d);
+  x_max_ =
+      std::max(v * std::min(srtt_min_, srtt_for_x_max) * x_max_bdp, (up + v_0_up - lo + width) * d);
   if (const auto& lower = input.sample.facts.lower_queue;
       lower && lower->value.queue.capacity > Bytes{0})
     x_max_ = std::min(x_max_, input.ratio.to_payload(lower->value.queue.capacity));

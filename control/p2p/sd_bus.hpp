@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What Bus uses of sd-bus, loaded by the first Bus. libsystemd and the libraries that it needs are
-// 0.8 MB of a process's memory (`tools/compare --case trees-million`, before and after), and most
-// transfers form no group. In this namespace each name is a
+// 0.8 MB of a process's memory (`tools/measure/compare --case trees-million`, before and after),
+// and most transfers form no group. In this namespace each name is a
 // pointer, and hides the function that it points to: callers read as if they were linked with it.
 #pragma once
 

@@ -222,8 +222,8 @@ struct KeepAlive {
 struct Restart {};
 struct Restarted {};
 /// SenderToken proves that a connection is of the sender of an earlier one: only that user on that
-/// machine can make it again, for these files and this code (transfer/sender_token.hpp). All
-/// zero: it proves nothing.
+/// machine can make it again, for these files and this code (control/transfer/sender_token.hpp).
+/// All zero: it proves nothing.
 using SenderToken = std::array<std::byte, 16>;
 struct Hello {
   SenderToken sender{};

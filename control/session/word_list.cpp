@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The words of a code, in alphabetical order. Made by tools/words, which has the rules: not edited
-// by hand, for both ends must have the same.
+// The words of a code, in alphabetical order. Made by tools/dev/words, which has the rules: not
+// edited by hand, for both ends must have the same.
 //
 // They are a choice from SCOWL (Spell Checker Oriented Word Lists, http://wordlist.aspell.net).
 // Copyright 2000-2011 by Kevin Atkinson. Permission to use, copy, modify, distribute and sell these

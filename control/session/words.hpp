@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The words of a code: 2,048 of them (tools/words), so that three have 33 bits.
+// The words of a code: 2,048 of them (tools/dev/words), so that three have 33 bits.
 //
 // The first three letters tell each from all others, and are enough where one is typed. No word
 // begins another, and none is known to sound like another. Pure functions; they keep no copy.

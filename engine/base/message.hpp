@@ -10,8 +10,8 @@
 #include "engine/base/block.hpp"
 #include "engine/base/units.hpp"
 
-namespace onehop::transfer {
-class FileChapter;  // engine/transfer/file_chapter.hpp
+namespace onehop::protocol {
+class FileChapter;  // engine/protocol/file_chapter.hpp
 }
 namespace onehop {
 
@@ -44,7 +44,7 @@ struct Command {
   CommandKind kind = CommandKind::finish;
   PathUpdate path;
   BlockRef block;
-  transfer::FileChapter* chapter = nullptr;  ///< of add_files; the engine's until is_released()
+  protocol::FileChapter* chapter = nullptr;  ///< of add_files; the engine's until is_released()
 };
 
 enum class EventKind : std::uint8_t {

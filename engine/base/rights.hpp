@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Rights: what a port needs a privilege for. A process that gives up its own has another one do it
-// (tools/confine/rights_process.hpp); elsewhere a port does it itself.
+// (tools/onehop/confine/rights_process.hpp); elsewhere a port does it itself.
 //
 // Set-up code, one thread at a time.
 #pragma once

@@ -232,7 +232,7 @@ class SinkChapter {
   std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
   std::unordered_map<std::uint32_t, PartFile> parts_;
   std::unordered_map<std::uint32_t, PartStems> left_;
-  std::vector<int> name_faults_;  // by entry, or empty
+  std::vector<int> name_faults_;             // by entry, or empty
   std::set<std::string, std::less<>> ways_;  // files that give way to folders
   // Inodes of files that are there with another mode or time than the one that is offered.
   std::unordered_map<std::uint32_t, ino_t> others_;

@@ -23,9 +23,9 @@
 #include <span>
 
 #include "engine/port/port.hpp"
+#include "engine/protocol/ping_schedule.hpp"
 #include "engine/run/links.hpp"
 #include "engine/run/packet_protection.hpp"
-#include "engine/transfer/ping_schedule.hpp"
 #include "engine/wire/feedback.hpp"
 
 namespace onehop::run {
@@ -123,14 +123,14 @@ class LoopBase {
     if (first_data_at_ != Instant{})
       report_once({.kind = EventKind::first_data, .at = first_data_at_});
   }
-  void start_proof(Instant now, const transfer::PingSchedule& pings) noexcept {
+  void start_proof(Instant now, const protocol::PingSchedule& pings) noexcept {
     proof_ = {.begun_at = now,
               .pings_before = pings.id(),
               .frames_before = counters_.frames_received_total};
   }
   [[nodiscard]] bool is_proving() const noexcept { return proof_.has_value(); }
   /// report_path puts at most one event in a turn: the end of a proof and a refusal once each.
-  void report_path(Instant now, const transfer::PingSchedule& pings) noexcept {
+  void report_path(Instant now, const protocol::PingSchedule& pings) noexcept {
     // Nothing can come back over a link that is down: the proof begins at its return.
     if (proof_ && !is_link_up_) start_proof(now, pings);
     if (!links_.events.has_room()) return;
@@ -197,7 +197,7 @@ class LoopBase {
   };
 
   [[nodiscard]] bool has_proof_failed(Instant now,
-                                      const transfer::PingSchedule& pings) const noexcept {
+                                      const protocol::PingSchedule& pings) const noexcept {
     const Nanos span = now - proof_->begun_at;
     if (span >= proof_limit_max) return true;
     return span >= proof_limit && pings.id() - proof_->pings_before >= proof_pings_min &&

@@ -13,14 +13,14 @@
 #include <array>
 #include <utility>
 
+#include "engine/protocol/receiver.hpp"
 #include "engine/run/loop_base.hpp"
 #include "engine/run/peer_follower.hpp"
-#include "engine/transfer/receiver.hpp"
 
 namespace onehop::run {
 
 struct ReceiverLoopConfig {
-  transfer::ReceiverParams receiver;
+  protocol::ReceiverParams receiver;
   std::size_t frame_bytes = 0;            ///< UDP payload of a full frame, agreed by both ends
   std::uint64_t first_packet_number = 1;  ///< of the feedback direction
   Nanos silent_limit = 30s;               ///< nothing from the peer
@@ -65,7 +65,7 @@ class ReceiverLoop : public LoopBase<P> {
     return next_wakeup(now, is_drained);
   }
 
-  [[nodiscard]] const transfer::Receiver& receiver() const noexcept { return receiver_; }
+  [[nodiscard]] const protocol::Receiver& receiver() const noexcept { return receiver_; }
 
  private:
   using Base = LoopBase<P>;
@@ -98,7 +98,7 @@ class ReceiverLoop : public LoopBase<P> {
     }
   }
   /// Between two chapters nothing is owed, and the limits begin anew with the next.
-  void add_files(Instant now, transfer::FileChapter& chapter) noexcept {
+  void add_files(Instant now, protocol::FileChapter& chapter) noexcept {
     if (receiver_.is_complete()) owed_since_ = now;
     receiver_.add_files(chapter);
   }
@@ -201,8 +201,8 @@ class ReceiverLoop : public LoopBase<P> {
   /// on_data: false: it was dropped.
   bool on_data(Instant now, const wire::FrameHeader& header, Pieces frame, bool is_ce) noexcept {
     const std::size_t body_bytes = frame.size() - wire::overhead_bytes;
-    const transfer::Placement placement = receiver_.place(header, body_bytes);
-    using Verdict = transfer::Placement::Verdict;
+    const protocol::Placement placement = receiver_.place(header, body_bytes);
+    using Verdict = protocol::Placement::Verdict;
     if (placement.verdict == Verdict::malformed) ++counters_.malformed_total;
     if (placement.verdict == Verdict::malformed || placement.verdict == Verdict::no_room)
       return false;
@@ -225,7 +225,7 @@ class ReceiverLoop : public LoopBase<P> {
   /// close together: between two the ring may hold one burst.
   void watch_ring(Instant now, bool is_drained) noexcept {
     was_empty_ = was_empty_ || is_drained;
-    is_window_over_ = now - window_at_ >= transfer::report_min;
+    is_window_over_ = now - window_at_ >= protocol::report_min;
     if (is_window_over_) was_backlogged_ = !was_empty_;
   }
 
@@ -324,7 +324,7 @@ class ReceiverLoop : public LoopBase<P> {
   }
 
   void publish_report(Instant now) noexcept {
-    const transfer::ReceiverTotals& totals = receiver_.totals();
+    const protocol::ReceiverTotals& totals = receiver_.totals();
     PathReport report;
     report.at = now;
     report.tx_queue = port_.tx_queue(now);
@@ -357,8 +357,8 @@ class ReceiverLoop : public LoopBase<P> {
   }
 
   const ReceiverLoopConfig config_;
-  transfer::Receiver receiver_;
-  transfer::PingSchedule pings_{ping_period_min, ping_period_max};
+  protocol::Receiver receiver_;
+  protocol::PingSchedule pings_{ping_period_min, ping_period_max};
   QueueTelemetry rx_ring_;  // as read when this turn's report was built; wire bytes
   // Of watch_ring(): its window, and whether the ring was never empty in the one before.
   Instant window_at_{};

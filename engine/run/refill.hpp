@@ -6,7 +6,7 @@
 
 #include "engine/base/path.hpp"
 #include "engine/base/units.hpp"
-#include "engine/transfer/pacer.hpp"
+#include "engine/protocol/pacer.hpp"
 
 namespace onehop::run {
 
@@ -60,7 +60,7 @@ struct LowerQueue {
 /// granted rate. Where the rate is what holds us back, the queue has room all the time: then it is
 /// the moment when that part may be sent again, but soon enough to notice that the law has found
 /// out more: at the start each millisecond triples the rate.
-[[nodiscard]] inline Instant refill_at(Instant now, const RateGrant& grant, transfer::Pacer& pacer,
+[[nodiscard]] inline Instant refill_at(Instant now, const RateGrant& grant, protocol::Pacer& pacer,
                                        const LowerQueue& queue) noexcept {
   const Bytes quantum = std::max(grant.backlog_max * refill_share, queue.frame);
   Bytes excess = quantum;

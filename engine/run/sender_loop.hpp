@@ -13,16 +13,16 @@
 #include <array>
 #include <optional>
 
+#include "engine/protocol/pacer.hpp"
+#include "engine/protocol/sender.hpp"
 #include "engine/run/frame_size.hpp"
 #include "engine/run/loop_base.hpp"
 #include "engine/run/refill.hpp"
-#include "engine/transfer/pacer.hpp"
-#include "engine/transfer/sender.hpp"
 
 namespace onehop::run {
 
 struct SenderLoopConfig {
-  transfer::SenderParams sender;
+  protocol::SenderParams sender;
   std::size_t frame_bytes = 0;  ///< UDP payload of a full frame, agreed by both ends
 };
 
@@ -62,7 +62,7 @@ class SenderLoop : public LoopBase<P> {
     return next_wakeup(now, refill);
   }
 
-  [[nodiscard]] const transfer::Sender& sender() const noexcept { return sender_; }
+  [[nodiscard]] const protocol::Sender& sender() const noexcept { return sender_; }
 
  private:
   using Base = LoopBase<P>;
@@ -213,7 +213,7 @@ class SenderLoop : public LoopBase<P> {
     const std::size_t batch_frames = std::max<std::size_t>(grant.batch_frames, 1);
     const Bytes batch_wire = queue.frame * static_cast<std::int64_t>(batch_frames);
     const Bytes backlog_before = queue.backlog;
-    transfer::FramePlan plan;
+    protocol::FramePlan plan;
     Burst burst;
     std::size_t unflushed = 0;
     while (burst.frames < tx_frames_per_turn_max) {
@@ -255,7 +255,7 @@ class SenderLoop : public LoopBase<P> {
   }
 
   /// send_frame seals one planned frame into its slot and returns its wire bytes.
-  Bytes send_frame(Instant now, transfer::FramePlan& plan, std::span<std::byte> slot) noexcept {
+  Bytes send_frame(Instant now, protocol::FramePlan& plan, std::span<std::byte> slot) noexcept {
     std::span<const std::byte> body = plan.body;
     if (plan.header.type == wire::FrameType::ping) {
       const auto padded = protection_.scratch().first(plan.body_bytes);
@@ -316,7 +316,7 @@ class SenderLoop : public LoopBase<P> {
   }
 
   void publish_report(Instant now) noexcept {
-    const transfer::SenderTotals& totals = sender_.totals();
+    const protocol::SenderTotals& totals = sender_.totals();
     const wire::Feedback& feedback = sender_.newest_feedback();
     PathReport report;
     report.at = now;
@@ -366,8 +366,8 @@ class SenderLoop : public LoopBase<P> {
             .is_rx_wanted = refill.is_rx_wanted};
   }
 
-  transfer::Sender sender_;
-  transfer::Pacer pacer_;
+  protocol::Sender sender_;
+  protocol::Pacer pacer_;
   FrameSize size_;
   std::optional<QueueTelemetry> published_;
   std::optional<wire::Pong> pong_due_;

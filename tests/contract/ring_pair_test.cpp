@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tools/world/ring_port.hpp"
+#include "tools/labs/world/ring_port.hpp"
 
 namespace onehop::test {
 template <std::uint32_t chunk_bytes>

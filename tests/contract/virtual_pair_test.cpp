@@ -2,7 +2,7 @@
 // The port contract on two virtual ports, in virtual time.
 #include <algorithm>
 
-#include "tools/world/virtual_port.hpp"
+#include "tools/labs/world/virtual_port.hpp"
 
 namespace onehop::test {
 struct VirtualPair;

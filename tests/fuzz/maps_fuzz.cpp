@@ -7,7 +7,7 @@
 
 #include "engine/base/check.hpp"
 #include "tests/fuzz/text_inputs.hpp"
-#include "tools/rings/maps.hpp"
+#include "tools/onehop/rings/maps.hpp"
 
 namespace onehop::fuzz {
 

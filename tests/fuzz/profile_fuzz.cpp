@@ -2,7 +2,7 @@
 // Profiles of `onehop lab` are TOML that users write. Whatever parse_profile accepts describes a
 // link that can be built: every number is finite and within what the kernel takes.
 #include "tests/fuzz/text_inputs.hpp"
-#include "tools/lab/profile.hpp"
+#include "tools/labs/lab/profile.hpp"
 
 using namespace onehop;
 

@@ -4,11 +4,11 @@
 #include <array>
 #include <random>
 
+#include "control/transfer/settings.hpp"
 #include "engine/base/address.hpp"
 #include "engine/base/rate_text.hpp"
 #include "tests/fuzz/text_inputs.hpp"
-#include "tools/bench/options.hpp"
-#include "transfer/settings.hpp"
+#include "tools/labs/bench/options.hpp"
 
 using namespace onehop;
 
@@ -59,7 +59,7 @@ bool is_address(const std::string& text) {
 }
 
 bool is_endpoint(const std::string& text) {
-  const auto endpoint = host::parse_endpoint(text);
+  const auto endpoint = transfer::parse_endpoint(text);
   if (!endpoint) return false;
   ONEHOP_CHECK(endpoint.value().port != 0);
   ONEHOP_CHECK(endpoint.value().host.find('\0') == std::string::npos);

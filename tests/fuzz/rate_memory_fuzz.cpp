@@ -10,11 +10,11 @@
 #include <fstream>
 #include <random>
 
+#include "control/transfer/rate_memory.hpp"
 #include "tests/fuzz/text_inputs.hpp"
-#include "transfer/rate_memory.hpp"
 
 using namespace onehop;
-using host::RateMemory;
+using transfer::RateMemory;
 
 std::uint64_t fuzz::accepted_total = 0;
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "tests/fuzz/text_inputs.hpp"
-#include "tools/ns3/scenario.hpp"
+#include "tools/labs/ns3/scenario.hpp"
 
 using namespace onehop;
 

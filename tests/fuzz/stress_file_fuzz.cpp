@@ -3,7 +3,7 @@
 // schedule that can be played: it ends, its faults lie within it, and its file has a bounded size.
 #include "control/law/make_law.hpp"
 #include "tests/fuzz/text_inputs.hpp"
-#include "tools/stress/stress_file.hpp"
+#include "tools/labs/stress/stress_file.hpp"
 
 using namespace onehop;
 

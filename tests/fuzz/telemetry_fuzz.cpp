@@ -7,7 +7,7 @@
 #include "engine/base/check.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/tools/watch_sample.hpp"
-#include "tools/watch/screen.hpp"
+#include "tools/onehop/watch/screen.hpp"
 
 namespace onehop::fuzz {
 

@@ -7,7 +7,7 @@
 
 #include "engine/base/check.hpp"
 #include "tests/fuzz/fuzz.hpp"
-#include "tools/plot/page.hpp"
+#include "tools/labs/plot/page.hpp"
 
 namespace onehop::fuzz {
 

@@ -12,13 +12,13 @@
 
 #include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
-#include "engine/transfer/credit.hpp"
-#include "engine/transfer/receiver.hpp"
+#include "engine/protocol/credit.hpp"
+#include "engine/protocol/receiver.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace onehop;
-using transfer::Placement;
-using transfer::Receiver;
+using protocol::Placement;
+using protocol::Receiver;
 
 std::uint64_t fuzz::accepted_total = 0;
 

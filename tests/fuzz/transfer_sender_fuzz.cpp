@@ -12,12 +12,12 @@
 
 #include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
-#include "engine/transfer/sender.hpp"
+#include "engine/protocol/sender.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace onehop;
-using transfer::FramePlan;
-using transfer::Sender;
+using protocol::FramePlan;
+using protocol::Sender;
 
 std::uint64_t fuzz::accepted_total = 0;
 

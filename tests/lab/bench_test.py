@@ -185,11 +185,11 @@ def peers_folder() -> Path:
 
 
 def test_quic_is_measured_in_the_same_rounds(onehop) -> None:
-    """The peers are built by tools/quic-peers, which needs a network: this test takes what is
-    there."""
+    """The peers are built by tools/measure/quic-peers, which needs a network: this test takes what
+    is there."""
     built = [peer for peer in ("quinn", "s2n-quic") if (peers_folder() / f"peer-{peer}").exists()]
     if not built:
-        raise Skip(f"tools/quic-peers has built nothing into {peers_folder()}")
+        raise Skip(f"tools/measure/quic-peers has built nothing into {peers_folder()}")
     for peer in built:
         for amount, least in ((("-n", "20M"), 20 << 20), (("-t", "0.5", "-O", "0.2"), 1 << 20)):
             found, _ = results(onehop, "loop", *amount, "-r", "1", "--baseline", peer, "--peers",
@@ -206,7 +206,7 @@ def test_quic_is_measured_in_the_same_rounds(onehop) -> None:
 def test_peers_that_are_not_there_are_told(onehop) -> None:
     done = bench(onehop, "loop", "--baseline", "quinn", "--peers", "/nonexistent", "-t", "0.1",
                  code=9)
-    check("/nonexistent/peer-quinn" in done.stderr and "tools/quic-peers" in done.stderr,
+    check("/nonexistent/peer-quinn" in done.stderr and "tools/measure/quic-peers" in done.stderr,
           f"the file and the remedy: {done.stderr}")
 
 

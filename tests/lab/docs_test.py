@@ -26,21 +26,21 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md")) + [ROOT / "CONTRIBUTING.md"]
 # Pages whose commands a test of their own runs.
 OWN_TEST: dict[str, str] = {
-    "embedding.md": "tests/transfer/embedding_test.py",
+    "embedding.md": "tests/control/transfer/embedding_test.py",
     "packages.md": "tests/package/package_test.py",
     "rings.md": "tests/lab/rings_test.py",
     "wifi-direct.md": "tests/vm/p2p_send",
 }
 # Lines that nothing here runs: how they begin, and why not.
 ELSEWHERE = {
-    "tools/quic-peers": "it builds peers from the network",
+    "tools/measure/quic-peers": "it builds peers from the network",
     'onehop recv --io dpdk --eal '
     '"--vdev=net_af_xdp0': "it takes a card; program dpdk plays a lab's",
     'onehop send FILE --to 192.168.49.1 --io dpdk --eal "--vdev=net_af_xdp0': "likewise",
-    "build/tools/ns3/onehop-ns3": "half an hour; the suite ns3 plays its scenario for less",
-    "tools/papers": "minutes to hours; tools/check plays --check-row",
-    "tools/headline": "tools/check runs it",
-    "tools/drawn": "an hour",
+    "build/tools/labs/ns3/onehop-ns3": "half an hour; the suite ns3 plays its scenario for less",
+    "tools/measure/papers": "minutes to hours; tools/check plays --check-row",
+    "tools/measure/headline": "tools/check runs it",
+    "tools/measure/drawn": "an hour",
     "onehop stress rings --schedules 10000": "tools/check runs it",
     "tools/bootstrap": "it made this machine able to run the test",
     "meson setup build": "this test runs in what it made",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""tools/drawn: the same draw for the same seed, and a verdict on what must hold."""
+"""tools/measure/drawn: the same draw for the same seed, and a verdict on what must hold."""
 import importlib.machinery
 import importlib.util
 import json

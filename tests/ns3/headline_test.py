@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""tools/headline with a small scenario: nothing but --accept changes what is kept, and what has
-moved is told, in either direction."""
+"""tools/measure/headline with a small scenario: nothing but --accept changes what is kept, and what
+has moved is told, in either direction."""
 import importlib.machinery
 import importlib.util
 import json

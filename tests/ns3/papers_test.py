@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""tools/papers with two small tables: the page that it makes, in one piece and in shards, what it
-takes up again, and whether it notices a promise that is broken."""
+"""tools/measure/papers with two small tables: the page that it makes, in one piece and in shards,
+what it takes up again, and whether it notices a promise that is broken."""
 import json
 import os
 import pathlib

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tools/ns3/scenario.hpp"
-#include "tools/ns3/table.hpp"
+#include "tools/labs/ns3/scenario.hpp"
+#include "tools/labs/ns3/table.hpp"
 
 namespace onehop::sim {
 namespace {

@@ -2,8 +2,8 @@
 // A bound that is no longer required is judged and shown all the same. Nothing is simulated.
 #include <catch2/catch.hpp>
 
-#include "tools/ns3/scenario.hpp"
-#include "tools/ns3/table.hpp"
+#include "tools/labs/ns3/scenario.hpp"
+#include "tools/labs/ns3/table.hpp"
 
 namespace onehop::sim {
 

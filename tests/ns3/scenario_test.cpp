@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <string>
 
-#include "tools/ns3/metric.hpp"
-#include "tools/ns3/scenario.hpp"
-#include "tools/ns3/table.hpp"
+#include "tools/labs/ns3/metric.hpp"
+#include "tools/labs/ns3/scenario.hpp"
+#include "tools/labs/ns3/table.hpp"
 
 namespace onehop::sim {
 namespace {

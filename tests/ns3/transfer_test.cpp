@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tools/ns3/worker.hpp"
+#include "tools/labs/ns3/worker.hpp"
 
 namespace onehop::sim {
 namespace {

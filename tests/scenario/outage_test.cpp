@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-#include "tools/world/world.hpp"
+#include "tools/labs/world/world.hpp"
 
 namespace onehop::scenario {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "tools/world/world.hpp"
+#include "tools/labs/world/world.hpp"
 
 namespace onehop::scenario {
 namespace {

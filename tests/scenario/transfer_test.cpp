@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tools/world/world.hpp"
+#include "tools/labs/world/world.hpp"
 
 namespace onehop::scenario {
 namespace {

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <string>
 
-#include "tools/stress/player.hpp"
-#include "tools/stress/schedule.hpp"
-#include "tools/stress/stress_file.hpp"
+#include "tools/labs/stress/player.hpp"
+#include "tools/labs/stress/schedule.hpp"
+#include "tools/labs/stress/stress_file.hpp"
 
 namespace onehop::stress {
 namespace {

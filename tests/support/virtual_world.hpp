@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/base/check.hpp"
-#include "tools/world/virtual_port.hpp"
+#include "tools/labs/world/virtual_port.hpp"
 
 namespace onehop::test {
 

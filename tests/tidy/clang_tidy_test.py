@@ -4,7 +4,7 @@
 
 Goal:   a moved-from value that is read, a division that loses its fraction, a string that is built
         of a wrong length: what compiles without a warning and is wrong.
-Method: tools/tidy/clang_tidy.py over every C++ file of program and library; a planted fault.
+Method: tools/dev/tidy/clang_tidy.py over every C++ file of program and library; a planted fault.
 Bounds: none but zero. Exit code 77 where clang-tidy-16 is not installed.
 """
 import pathlib
@@ -23,7 +23,7 @@ std::size_t size_of_both(std::string first) {
 
 
 def look(*words: str) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, str(ROOT / "tools/tidy/clang_tidy.py"), *words],
+    done = subprocess.run([sys.executable, str(ROOT / "tools/dev/tidy/clang_tidy.py"), *words],
                           capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 

@@ -3,9 +3,9 @@
 """tidy reports each violation that is planted in a clean tree, at its place, and nothing in the
 clean tree.
 
-Goal: no rule of tools/tidy passes because it looks at nothing. Method: a small tree in a temporary
-        git repository, one fault at a time; the program runs as it does in the test suite. Bounds:
-        exit code and the line printed.
+Goal: no rule of tools/dev/tidy passes because it looks at nothing. Method: a small tree in a
+        temporary git repository, one fault at a time; the program runs as it does in the test
+        suite. Bounds: exit code and the line printed.
 """
 import pathlib
 import subprocess
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from typing import Any
 
-TIDY = pathlib.Path(__file__).resolve().parents[2] / "tools/tidy/tidy.py"
+TIDY = pathlib.Path(__file__).resolve().parents[2] / "tools/dev/tidy/tidy.py"
 DUAL = "SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only"
 BPF = "SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause"
 THREATS = (
@@ -63,7 +63,7 @@ RESULTS = f"""<!-- {DUAL} -->
 | scp aes128-gcm: goodput [Gbit/s] | 8.3 | 7.7..8.9 (n=2) |  |  |
 """
 README_OF_COSTS = (
-    f"<!-- {DUAL} -->\n<!-- by tools/tidy/cost.py --write; do not edit -->\n| scp | 1.0 | 8.3 "
+    f"<!-- {DUAL} -->\n<!-- by tools/dev/tidy/cost.py --write; do not edit -->\n| scp | 1.0 | 8.3 "
     "|\n<!-- to here -->\n"
 )
 
@@ -131,8 +131,8 @@ FAULTS: Any = (
     ("law prints",
      {"control/law/a.cpp": cpp("/* one", "two */ void f() {", '  fmt::print("x");',
                                "}")}, "control/law/a.cpp:4: error: [law]"),
-    ("transfer has a lock", {"engine/transfer/a.hpp": cpp("#include <mutex>")},
-     "engine/transfer/a.hpp:2: error: [include] engine/transfer runs on the engine core"),
+    ("transfer has a lock", {"engine/protocol/a.hpp": cpp("#include <mutex>")},
+     "engine/protocol/a.hpp:2: error: [include] engine/protocol runs on the engine core"),
     ("port waits for a condition", {"engine/port/a.cpp": cpp("#include <condition_variable>")},
      "takes no lock: never condition_variable"),
     ("run has a future", {"engine/run/a.hpp": cpp("#include <future>")},

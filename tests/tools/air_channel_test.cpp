@@ -2,9 +2,9 @@
 // The lab's model of an 802.11 channel, in virtual time.
 #include <catch2/catch.hpp>
 
-#include "tools/lab/air/channel.hpp"
-#include "tools/lab/air/phy.hpp"
-#include "tools/lab/air/saturate.hpp"
+#include "tools/labs/lab/air/channel.hpp"
+#include "tools/labs/lab/air/phy.hpp"
+#include "tools/labs/lab/air/saturate.hpp"
 
 using namespace onehop;
 using namespace onehop::lab::air;

@@ -15,16 +15,16 @@
 
 #include "engine/base/cpu.hpp"
 #include "engine/wire/frame.hpp"
-#include "tools/bench/core_distance.hpp"
-#include "tools/bench/file_part.hpp"
-#include "tools/bench/hand_over.hpp"
-#include "tools/bench/meters.hpp"
-#include "tools/bench/micro.hpp"
-#include "tools/bench/options.hpp"
-#include "tools/bench/output.hpp"
-#include "tools/bench/part_points.hpp"
-#include "tools/bench/points.hpp"
-#include "tools/bench/table.hpp"
+#include "tools/labs/bench/core_distance.hpp"
+#include "tools/labs/bench/file_part.hpp"
+#include "tools/labs/bench/hand_over.hpp"
+#include "tools/labs/bench/meters.hpp"
+#include "tools/labs/bench/micro.hpp"
+#include "tools/labs/bench/options.hpp"
+#include "tools/labs/bench/output.hpp"
+#include "tools/labs/bench/part_points.hpp"
+#include "tools/labs/bench/points.hpp"
+#include "tools/labs/bench/table.hpp"
 
 namespace onehop::bench {
 namespace {

@@ -7,8 +7,8 @@ Goal:   a failed test is named with the command that plays it alone; one that pa
         not play is named; somebody who waits reads a line every three seconds; an interrupt ends
         what was started; every part is somebody's turn, or known as too long; no part is off for a
         package that is there.
-Method: a project of Meson with a test of each kind, played by tools/check.d; tools/check itself for
-        its arguments.
+Method: a project of Meson with a test of each kind, played by tools/dev/check.d; tools/check itself
+        for its arguments.
 Bounds: lines at most 3 s apart while a command is silent for 6 s.
 """
 import json
@@ -23,7 +23,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "tools/check.d"))
+sys.path.insert(0, str(ROOT / "tools/dev/check.d"))
 
 import parts  # noqa: E402
 import systems  # noqa: E402
@@ -123,7 +123,7 @@ def vanished() -> None:
 
 def lines_while_silent() -> None:
     begun = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(ROOT / "tools/check.d")],
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(ROOT / "tools/dev/check.d")],
                                stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     last, lines = begun + 1.0, []  # the interpreter starts
@@ -157,7 +157,7 @@ def interrupt() -> None:
 
 def arguments() -> None:
     def check(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, str(ROOT / "tools/check.d/check.py"), *words],
+        return subprocess.run([sys.executable, str(ROOT / "tools/dev/check.d/check.py"), *words],
                               capture_output=True, text=True, check=False)
 
     listed = check("--list")

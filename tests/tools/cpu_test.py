@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""tools/cpu without its machine: what has moved is told, in either direction, and values that were
-edited by hand do not count."""
+"""tools/measure/cpu without its machine: what has moved is told, in either direction, and values
+that were edited by hand do not count."""
 import importlib.machinery
 import importlib.util
 import json
@@ -45,7 +45,7 @@ def test_values_of_another_hand(cpu) -> None:
         scenario.write_text("one way to measure")
 
         def why() -> Any:
-            return cpu.read_store(store, scenario, "tools/cpu")[1]
+            return cpu.read_store(store, scenario, "tools/measure/cpu")[1]
 
         assert "is not there" in why()
         cpu.accept(store, scenario, KEPT, "first values of all")

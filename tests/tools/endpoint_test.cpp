@@ -3,9 +3,9 @@
 // Method: the text after --to or --listen, and what is read of it or said against it.
 #include <catch2/catch.hpp>
 
-#include "transfer/settings.hpp"
+#include "control/transfer/settings.hpp"
 
-using namespace onehop::host;
+using namespace onehop::transfer;
 
 namespace {
 

@@ -63,9 +63,9 @@ def test_each_type_is_printed_as_its_table_says(onehop) -> None:
 
 def test_types_that_need_more_are_in_the_source(_onehop) -> None:
     """What no loopback prints has its keys where it is made."""
-    for names, folders in ((P2P, ["tools/p2p"]),
+    for names, folders in ((P2P, ["tools/onehop/p2p"]),
                            (("manifest", "code", "receivers"), ["tools/onehop"]),
-                           (("rings", ), ["tools/onehop", "tools/rings"])):
+                           (("rings", ), ["tools/onehop", "tools/onehop/rings"])):
         text = "".join(path.read_text() for folder in folders
                        for path in sorted((ROOT / folder).glob("*.cpp")))
         for name in names:
@@ -76,7 +76,7 @@ def test_types_that_need_more_are_in_the_source(_onehop) -> None:
 
 def test_the_source_prints_no_other_type(_onehop) -> None:
     printed = {
-        name for folder in ("tools/onehop", "tools/p2p", "tools/watch")
+        name for folder in ("tools/onehop", "tools/onehop/p2p", "tools/onehop/watch")
         for path in (ROOT / folder).glob("*.cpp")
         for name in re.findall(r'(?:event|head_of)\("(\w+)"', path.read_text())
     }

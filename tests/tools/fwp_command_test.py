@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""onehop-fwp as tools/papers calls it: fwp_command_test.py ONEHOP-FWP.
+"""onehop-fwp as tools/measure/papers calls it: fwp_command_test.py ONEHOP-FWP.
 
 Goal:   files, JSON and exit codes are what is promised, also for wrong arguments. The numbers are
         fwp_test.cpp's.

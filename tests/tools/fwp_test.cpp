@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The FWP paper's comparisons in its own emulator; the tables for people are tools/fwp.
+// The FWP paper's comparisons in its own emulator; the tables for people are tools/labs/ns3/fwp.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <deque>
 
-#include "tools/fwp/measure.hpp"
-#include "tools/fwp/table.hpp"
+#include "tools/labs/ns3/fwp/measure.hpp"
+#include "tools/labs/ns3/fwp/table.hpp"
 
 namespace onehop::fwp {
 

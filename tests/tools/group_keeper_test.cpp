@@ -3,13 +3,13 @@
 //         took that; the end of a group is noticed also where the bus has gone.
 // Method: a real dbus-daemon; services on it stand in for NetworkManager and wpa_supplicant.
 // Bounds: none but equality.
-#include "tools/p2p/group_keeper.hpp"
+#include "tools/onehop/p2p/group_keeper.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "control/p2p/network_manager.hpp"
 #include "tests/control/p2p/services.hpp"
-#include "tools/p2p/group_door.hpp"
+#include "tools/onehop/p2p/group_door.hpp"
 
 using namespace onehop;
 using namespace onehop::p2p;

@@ -4,7 +4,7 @@
 // Method: a real dbus-daemon, a service on it that forms groups as a wpa_supplicant does, and a
 //         veth pair in a network namespace as the group's link. Needs root.
 // Bounds: exact; forming is given 60 s.
-#include "tools/p2p/group_session.hpp"
+#include "tools/onehop/p2p/group_session.hpp"
 
 #include <csignal>
 

@@ -5,7 +5,7 @@
 // root,
 //         dnsmasq, and busybox: of this system, or as the virtual machine's tests unpack it.
 // Bounds: exact; what a process does is waited for, at most 10 s.
-#include "tools/p2p/ipv4_keeper.hpp"
+#include "tools/onehop/p2p/ipv4_keeper.hpp"
 
 #include <poll.h>
 #include <unistd.h>

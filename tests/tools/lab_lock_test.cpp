@@ -11,7 +11,7 @@
 #include <fstream>
 #include <thread>
 
-#include "tools/lab/lab_lock.hpp"
+#include "tools/labs/lab/lab_lock.hpp"
 
 namespace onehop::lab {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "tools/lab/profile.hpp"
+#include "tools/labs/lab/profile.hpp"
 
 using namespace onehop;
 using namespace onehop::lab;

@@ -4,8 +4,8 @@
 
 Goal:   the first two know every command and option that --help-all knows, and no other; no page
         shows an option that is not there.
-Method: tools/manual makes them of the real program; the bash completion is asked in bash, as the
-        shell would; the others are parsed by their shells
+Method: tools/dev/manual makes them of the real program; the bash completion is asked in bash, as
+        the shell would; the others are parsed by their shells
         where these are installed. Pages are read as their source, where man is not installed.
 Bounds: none but equality.
 """
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-for folder in ("tests/lab", "tools/manual"):
+for folder in ("tests/lab", "tools/dev/manual"):
     sys.path.insert(0, str(ROOT / folder))
 sys.dont_write_bytecode = True
 from help import read  # noqa: E402
@@ -37,7 +37,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 def made(onehop, folder) -> Path:
     done = subprocess.run(
-        [sys.executable, ROOT / "tools/manual/make.py", onehop, ROOT / "README.md", folder],
+        [sys.executable, ROOT / "tools/dev/manual/make.py", onehop, ROOT / "README.md", folder],
         capture_output=True, text=True, check=False)
     check(done.returncode == 0, done.stderr)
     return Path(folder)

@@ -2,7 +2,7 @@
 // Goal:   what cannot come to a group is refused at once, with the remedy.
 // Method: the command's own parser; a folder that looks like the kernel's.
 // Bounds: none but equality.
-#include "tools/p2p/p2p_command.hpp"
+#include "tools/onehop/p2p/p2p_command.hpp"
 
 #include <unistd.h>
 
@@ -10,9 +10,9 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "tools/onehop/p2p/forming.hpp"
+#include "tools/onehop/p2p/p2p_verbs.hpp"
 #include "tools/onehop/report.hpp"
-#include "tools/p2p/forming.hpp"
-#include "tools/p2p/p2p_verbs.hpp"
 
 using namespace onehop;
 using namespace onehop::p2p;

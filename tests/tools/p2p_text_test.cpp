@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-#include "tools/p2p/p2p_text.hpp"
+#include "tools/onehop/p2p/p2p_text.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -5,7 +5,7 @@
 Goal:   a bound is met only with all its seeds, one that was replaced stays on the page with its
         reason and binds nobody, no page opens with more than ten lines, what a page promises can be
         read from it, and no figure is above what the link carries.
-Method: the modules of tools/papers.d and tools/compare.d, with made-up figures.
+Method: the modules of tools/measure/papers.d and tools/measure/compare.d, with made-up figures.
 """
 
 import re

@@ -12,10 +12,10 @@
 #include <sstream>
 
 #include "control/rate/trace.hpp"
-#include "tools/plot/gnuplot.hpp"
-#include "tools/plot/output.hpp"
-#include "tools/plot/page.hpp"
-#include "tools/plot/svg.hpp"
+#include "tools/labs/plot/gnuplot.hpp"
+#include "tools/labs/plot/output.hpp"
+#include "tools/labs/plot/page.hpp"
+#include "tools/labs/plot/svg.hpp"
 
 namespace onehop::plot {
 namespace {

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "control/transfer/time_left.hpp"
 #include "engine/base/units.hpp"
 #include "tools/onehop/progress.hpp"
-#include "transfer/time_left.hpp"
 
 namespace onehop::tool {
 
@@ -104,7 +104,7 @@ TEST_CASE("a narrow terminal loses the average first and the time that is left l
 
 TEST_CASE("the time that is left is the bytes', or that of small files where it is longer",
           "[tools][progress]") {
-  using host::time_left;
+  using transfer::time_left;
   constexpr double small = 1000, large = 1e9;  // bytes per file that is done now
   CHECK(time_left({1'000'000, 0}, {1000, 0}) == 1000);
   CHECK(time_left({1'000'000, 10}, {100 * small, 100}) == 10);    // the bytes take longer

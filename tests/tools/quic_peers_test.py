@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""tools/quic-peers without a network: quic_peers_test.py QUIC_PEERS [WORD].
+"""tools/measure/quic-peers without a network: quic_peers_test.py QUIC_PEERS [WORD].
 
 Goal:   wrong words, a folder within the repository and a machine without cargo are refused with
         what to do.

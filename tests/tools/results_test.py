@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""tools/results without its hours: results_test.py TOOLS_RESULTS.
+"""tools/measure/results without its hours: results_test.py TOOLS_RESULTS.
 
 Goal:   the pages of a tagged version stay, a tree with changes or a busy machine measures nothing,
         a command that fails is on its page, and links lead to the new pages.

@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-#include "tools/plot/page.hpp"
+#include "tools/labs/plot/page.hpp"
 
 namespace onehop::plot {
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/netlink_message.hpp"
-#include "tools/rings/view.hpp"
+#include "tools/onehop/rings/view.hpp"
 
 namespace onehop::rings {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "tools/world/virtual_port.hpp"
+#include "tools/labs/world/virtual_port.hpp"
 
 namespace onehop {
 namespace {

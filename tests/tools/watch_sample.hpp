@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "tools/watch/telemetry.hpp"
+#include "tools/onehop/watch/telemetry.hpp"
 
 namespace onehop::watch {
 

@@ -23,10 +23,10 @@
 #include <fstream>
 
 #include "tests/tools/watch_sample.hpp"
-#include "tools/watch/feed.hpp"
-#include "tools/watch/folder.hpp"
-#include "tools/watch/local_socket.hpp"
-#include "tools/watch/publisher.hpp"
+#include "tools/onehop/watch/feed.hpp"
+#include "tools/onehop/watch/folder.hpp"
+#include "tools/onehop/watch/local_socket.hpp"
+#include "tools/onehop/watch/publisher.hpp"
 
 namespace onehop::watch {
 namespace {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "control/transfer/recent_rate.hpp"
 #include "tests/tools/watch_sample.hpp"
-#include "tools/watch/screen.hpp"
-#include "transfer/recent_rate.hpp"
+#include "tools/onehop/watch/screen.hpp"
 
 namespace onehop::watch {
 namespace {
@@ -301,7 +301,7 @@ TEST_CASE("colour is left out where it is not wanted", "[tools][watch]") {
 
 TEST_CASE("the recent rate follows within a second and begins anew with a new count",
           "[tools][watch]") {
-  host::RecentRate rate;
+  transfer::RecentRate rate;
   Instant now{1s};
   std::uint64_t count = 0;
   for (int i = 0; i < 100; ++i) rate.add(now += 100ms, count += 1000);

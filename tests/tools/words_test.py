@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """The list of words and what makes it: words_test.py TOOLS_WORDS [WORD].
 
-Goal:   no word of the list is one that is refused, and tools/words makes the same list again.
+Goal:   no word of the list is one that is refused, and tools/dev/words makes the same list again.
 Method: the list as it is tracked. Made anew where both packages' files are on this machine.
 Bounds: exact.
 """

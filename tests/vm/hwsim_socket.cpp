@@ -93,8 +93,8 @@ Result<HwsimSocket> HwsimSocket::open() {
 }
 
 void HwsimSocket::begin(std::uint8_t command) noexcept {
-  const nlmsghdr header{.nlmsg_type = family_, .nlmsg_flags = NLM_F_REQUEST,
-                        .nlmsg_seq = ++sequence_};
+  const nlmsghdr header{
+      .nlmsg_type = family_, .nlmsg_flags = NLM_F_REQUEST, .nlmsg_seq = ++sequence_};
   const genlmsghdr family{.cmd = command, .version = 1};
   std::memcpy(message_.data(), &header, sizeof header);
   std::memcpy(message_.data() + NLMSG_HDRLEN, &family, sizeof family);

@@ -8,8 +8,8 @@
 #include <iterator>
 
 #include "engine/base/time.hpp"
-#include "tools/lab/air/phy.hpp"
-#include "tools/lab/air/saturate.hpp"
+#include "tools/labs/lab/air/phy.hpp"
+#include "tools/labs/lab/air/saturate.hpp"
 
 namespace onehop::vm {
 
@@ -27,12 +27,12 @@ constexpr std::size_t bulk_bytes_min = 1000;
 // before file data flows; seldom two.
 constexpr std::uint64_t probe_frames_max = 2;
 constexpr Nanos probe_pause_min{5ms};
-constexpr Nanos wait_max{100ms};        // ours, so that a signal is seen
+constexpr Nanos wait_max{100ms};  // ours, so that a signal is seen
 constexpr timespec again_timeout{.tv_sec = 0, .tv_nsec = 1'000'000};  // ours, at the end
 // Ours. Low: a frame whose sender lost its CPU before hwsim had it listed stays charged to its
 // socket, and an AF_XDP queue bound. High: one that hwsim has thrown away is asked for longer.
 constexpr Nanos unreported_max{2s};
-constexpr Nanos saturated_span{2s};     // of virtual time; thousands of exchanges
+constexpr Nanos saturated_span{2s};  // of virtual time; thousands of exchanges
 constexpr std::int64_t permille = 1000;
 
 Bytes ethernet_bytes(const AirFrame& frame) noexcept {
@@ -232,8 +232,8 @@ double Medium::frames_carried_at_most(const Carried& carried) const {
         channel.mode.mcs = *step.mcs;
         channel.stations = 2;
         const auto saturated = air::saturate(channel, frame, frame, saturated_span);
-        rate->second = static_cast<double>(saturated.goodput.count) /
-                       static_cast<double>(frame.count);
+        rate->second =
+            static_cast<double>(saturated.goodput.count) / static_cast<double>(frame.count);
       }
       frames += rate->second * seconds(until - at);
     }
@@ -248,24 +248,24 @@ std::string Medium::report() const {
     const Carried& carried = radio.carried;
     std::vector<std::uint32_t> delays = carried.bulk_delays_us;
     std::ranges::sort(delays);
-    radios += fmt::format(
-        R"({}{{"address":"{}","data_frames":{},"data_bytes":{},"lost":{},"dropped":{},)"
-        R"("bulk_frames":{},"bulk_seconds":{:.3f},"bulk_frames_at_most":{:.0f},)"
-        R"("largest_bytes":{},"delay_p50_ms":{:.2f},"delay_p95_ms":{:.2f},)"
-        R"("delay_max_ms":{:.2f}}})",
-        radios.empty() ? "" : ",", text_of(radio.address), carried.data_frames_total,
-        carried.data_bytes_total, carried.lost_total, carried.dropped_total,
-        carried.bulk_frames_total, seconds(carried.bulk_end - carried.bulk_begin),
-        carried.bulk_frames_total > 1 ? frames_carried_at_most(carried) : 0.0,
-        carried.largest_bytes, milliseconds(percentile(delays, 500)),
-        milliseconds(percentile(delays, 950)), milliseconds(percentile(delays, 1000)));
+    radios +=
+        fmt::format(R"({}{{"address":"{}","data_frames":{},"data_bytes":{},"lost":{},"dropped":{},)"
+                    R"("bulk_frames":{},"bulk_seconds":{:.3f},"bulk_frames_at_most":{:.0f},)"
+                    R"("largest_bytes":{},"delay_p50_ms":{:.2f},"delay_p95_ms":{:.2f},)"
+                    R"("delay_max_ms":{:.2f}}})",
+                    radios.empty() ? "" : ",", text_of(radio.address), carried.data_frames_total,
+                    carried.data_bytes_total, carried.lost_total, carried.dropped_total,
+                    carried.bulk_frames_total, seconds(carried.bulk_end - carried.bulk_begin),
+                    carried.bulk_frames_total > 1 ? frames_carried_at_most(carried) : 0.0,
+                    carried.largest_bytes, milliseconds(percentile(delays, 500)),
+                    milliseconds(percentile(delays, 950)), milliseconds(percentile(delays, 1000)));
   }
   return fmt::format(
       R"({{"seconds":{:.3f},"busy_seconds":{:.3f},"late_p95_ms":{:.2f},"late_max_ms":{:.2f},)"
       R"("reported_again":{},"radios":[{}]}})",
       seconds(ended_at_ - begun_at_), seconds(channel_.busy_total()),
-      milliseconds(late_us_.percentile(950)), milliseconds(late_us_.max()),
-      reported_again_total_, radios);
+      milliseconds(late_us_.percentile(950)), milliseconds(late_us_.max()), reported_again_total_,
+      radios);
 }
 
 }  // namespace onehop::vm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Medium: one radio channel for the radios of mac80211_hwsim. Its time is that of the lab's model
-// of a channel (tools/lab/air/channel.hpp), its frames are those of a real mac80211.
+// of a channel (tools/labs/lab/air/channel.hpp), its frames are those of a real mac80211.
 //
 //   frames of each radio ─▶ queue of that radio ─▶ Channel: who sends, how long, which are lost
 //                           (queue_frames_max)              └─▶ at its end: deliver, report
@@ -20,7 +20,7 @@
 
 #include "engine/base/histogram.hpp"
 #include "tests/vm/hwsim_socket.hpp"
-#include "tools/lab/air/channel.hpp"
+#include "tools/labs/lab/air/channel.hpp"
 
 namespace onehop::vm {
 
@@ -43,8 +43,8 @@ struct Carried {
   std::uint64_t lost_total = 0;     ///< data frames that were not acknowledged
   std::uint64_t dropped_total = 0;  ///< frames that its queue had no room for
   std::uint64_t bulk_frames_total = 0;
-  std::size_t largest_bytes = 0;      ///< of a data frame, as Ethernet would count it
-  Instant bulk_begin{}, bulk_end{};   ///< of the first and the last large data frame
+  std::size_t largest_bytes = 0;     ///< of a data frame, as Ethernet would count it
+  Instant bulk_begin{}, bulk_end{};  ///< of the first and the last large data frame
   /// Of each large data frame, from its arrival to its status.
   std::vector<std::uint32_t> bulk_delays_us;
 

@@ -48,13 +48,14 @@ bool read_trace(const std::string& text, std::vector<TraceStep>& trace) {
 int main(int argc, char** argv) {
   MediumOptions options;
   options.channel = {.mode = {.standard = lab::air::Standard::ac, .width_mhz = 20, .streams = 1},
-                     .window_mpdus = 1, .stations = radios_max};
+                     .window_mpdus = 1,
+                     .stations = radios_max};
   std::string trace = "0:3";
   std::int64_t period_ms = 1000, seconds = 0;
   double repeated_permille = 0;
   CLI::App app{"the radio medium of mac80211_hwsim"};
-  app.add_option_function<std::string>("--mcs", [&](const std::string& mcs) { trace = "0:" + mcs; },
-                                       "MCS of 11ac, one stream (3)");
+  app.add_option_function<std::string>(
+      "--mcs", [&](const std::string& mcs) { trace = "0:" + mcs; }, "MCS of 11ac, one stream (3)");
   app.add_option("--trace", trace, "MS:MCS,MS:MCS ...; - in place of an MCS: it stands still");
   app.add_option("--period", period_ms, "milliseconds after which the trace repeats (1000)");
   app.add_option("--width", options.channel.mode.width_mhz, "MHz: 20, 40, 80 or 160 (20)")

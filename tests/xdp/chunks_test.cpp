@@ -9,7 +9,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tools/world/plain_ring.hpp"
+#include "tools/labs/world/plain_ring.hpp"
 #include "xdp/rx_chunks.hpp"
 #include "xdp/tx_chunks.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tools/world/plain_ring.hpp"
+#include "tools/labs/world/plain_ring.hpp"
 
 using namespace onehop::xdp;
 

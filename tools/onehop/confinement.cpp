@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/confine/confine.hpp"
+#include "tools/onehop/confine/confine.hpp"
 #if ONEHOP_HAS_XDP
-#include "tools/confine/rights_process.hpp"
+#include "tools/onehop/confine/rights_process.hpp"
 #endif
+#include "control/transfer/rate_memory.hpp"
 #include "tools/onehop/preflight.hpp"
-#include "tools/watch/folder.hpp"
-#include "transfer/rate_memory.hpp"
+#include "tools/onehop/watch/folder.hpp"
 
 namespace onehop::tool {
 
@@ -28,7 +28,7 @@ confine::Capabilities port_capabilities(const Confinement& transfer) {
   confine::Capabilities kept = transfer.options.io == "udp" ? 0 : bit_of(CAP_IPC_LOCK);
   // A connection that is bound to an interface is bound to the one that is made in its place.
   if (!transfer.options.interface.empty()) kept |= bit_of(CAP_NET_RAW);
-  const auto listen = host::parse_endpoint(transfer.listen);
+  const auto listen = transfer::parse_endpoint(transfer.listen);
   if (transfer.to.empty() && listen.has_value() && listen.value().port < IPPORT_RESERVED)
     kept |= bit_of(CAP_NET_BIND_SERVICE);
   return kept;
@@ -54,14 +54,14 @@ confine::LandlockRules rules_of(const Confinement& transfer) {
       add(folder_of(file), Reach::output);
   }
   if (!transfer.state_file.empty()) {
-    host::RateMemory{transfer.state_file}.make_folder();
+    transfer::RateMemory{transfer.state_file}.make_folder();
     add(folder_of(transfer.state_file), Reach::output);
   }
   if (const auto watched = watch::make_folder(); watched.has_value())
     add(watched.value(), Reach::socket);
   if (!transfer.options.link_model.empty())
     add(folder_of(transfer.options.link_model), Reach::socket);
-  const auto to = host::parse_endpoint(transfer.to);
+  const auto to = transfer::parse_endpoint(transfer.to);
   if (!transfer.to.empty() && to.has_value()) rules.connect_ports = {to.value().port, dns_port};
   return rules;
 }

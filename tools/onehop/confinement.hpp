@@ -27,8 +27,8 @@ struct Confinement {
 };
 
 /// keep_rights starts the process that opens a port of ours anew once we have given up the right to
-/// (tools/confine/rights_process.hpp), for all ports from now on. Null: there is no right to keep.
-/// Before all else is opened; what is returned outlives the transfer.
+/// (tools/onehop/confine/rights_process.hpp), for all ports from now on. Null: there is no right to
+/// keep. Before all else is opened; what is returned outlives the transfer.
 [[nodiscard]] Result<std::shared_ptr<Rights>> keep_rights(const api::Options& options);
 
 /// confine_transfer is for the moment when all that takes a privilege is open, become() is done and

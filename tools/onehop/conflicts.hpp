@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "control/transfer/api/transfer.hpp"
 #include "tools/onehop/terminal.hpp"
-#include "transfer/transfer.hpp"
 
 namespace onehop::tool {
 

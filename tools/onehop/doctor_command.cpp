@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "tools/confine/seccomp.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/confine/seccomp.hpp"
 #include "tools/onehop/doctor.hpp"
 #include "tools/onehop/privilege.hpp"
 

@@ -8,11 +8,11 @@
 #include <memory>
 
 #include "control/link/qdisc_source.hpp"
+#include "control/transfer/noack_record.hpp"
 #include "engine/base/time.hpp"
 #include "engine/wire/frame.hpp"
 #include "tools/onehop/doctor.hpp"
 #include "tools/onehop/quantity.hpp"
-#include "transfer/noack_record.hpp"
 
 namespace onehop::tool {
 
@@ -75,17 +75,19 @@ Finding find_qdisc(int ifindex) {
 
 // The kernel tells nobody which map is set, so only what onehop has noted can be known.
 void find_noack(int ifindex, Diagnosis& out) {
-  const host::NoAckTrace trace = host::find_noack_record(host::noack_record_folder, ifindex);
-  if (trace == host::NoAckTrace::held)
+  const transfer::NoAckTrace trace =
+      transfer::find_noack_record(transfer::noack_record_folder, ifindex);
+  if (trace == transfer::NoAckTrace::held)
     out.findings.push_back({"interface", "no-ack-map", Verdict::info,
                             "set by an onehop that runs, and undone when it ends", "held"});
-  if (trace == host::NoAckTrace::left_over)
-    out.findings.push_back({"interface", "no-ack-map", Verdict::bad,
-                            "left over by an onehop that was killed: the MAC acknowledges none of "
-                            "the frames of one priority",
-                            "left-over",
-                            "iw dev " + out.interface + " set noack_map 0x0000; rm " +
-                                host::noack_record_path(host::noack_record_folder, ifindex)});
+  if (trace == transfer::NoAckTrace::left_over)
+    out.findings.push_back(
+        {"interface", "no-ack-map", Verdict::bad,
+         "left over by an onehop that was killed: the MAC acknowledges none of "
+         "the frames of one priority",
+         "left-over",
+         "iw dev " + out.interface + " set noack_map 0x0000; rm " +
+             transfer::noack_record_path(transfer::noack_record_folder, ifindex)});
 }
 
 }  // namespace

@@ -11,13 +11,13 @@
 #include <sstream>
 #include <thread>
 
+#include "control/transfer/ports.hpp"
 #include "engine/base/driver_quirks.hpp"
 #include "engine/base/time.hpp"
 #include "engine/port/dpdk/eal_arguments.hpp"
 #include "engine/port/udp_port.hpp"
 #include "tools/onehop/doctor.hpp"
 #include "tools/onehop/quantity.hpp"
-#include "transfer/ports.hpp"
 
 namespace onehop::tool {
 
@@ -190,7 +190,7 @@ struct AutoChoice {
   const char* text;
 };
 
-// auto_choice: as open_auto() decides (transfer/ports.cpp), of what was found.
+// auto_choice: as open_auto() decides (control/transfer/ports.cpp), of what was found.
 AutoChoice auto_choice(const std::string& interface, const Diagnosis& found) {
   const auto has = [&](std::string_view key) {
     return std::ranges::any_of(found.findings, [&](const Finding& finding) {
@@ -199,7 +199,7 @@ AutoChoice auto_choice(const std::string& interface, const Diagnosis& found) {
   };
   if (has("afxdp-zero-copy"))
     return {"afxdp", "afxdp", "--io auto takes afxdp, because it has zero-copy"};
-  if (has("afxdp-copy") && host::is_cheap_in_copy_mode(interface))
+  if (has("afxdp-copy") && transfer::is_cheap_in_copy_mode(interface))
     return {
         "udp", "afxdp",
         "--io auto sends over udp and receives over afxdp, the cheapest pair without zero-copy"};
@@ -225,7 +225,7 @@ void find_dpdk(const std::string& interface, Diagnosis& out) {
 #endif
 
 /// find_port says what is known of a port here; of most, that this build has it.
-void find_port(const host::PortKind& kind, const std::string& interface, Probe probe,
+void find_port(const transfer::PortKind& kind, const std::string& interface, Probe probe,
                Diagnosis& out) {
   const std::string name{kind.name};
   if (!kind.missing.empty()) {
@@ -250,7 +250,7 @@ void find_port(const host::PortKind& kind, const std::string& interface, Probe p
 
 void find_io(const std::string& interface, Probe probe, Diagnosis& out) {
   const auto find_all = [&](bool is_in_auto) {
-    for (const host::PortKind& kind : host::port_kinds)
+    for (const transfer::PortKind& kind : transfer::port_kinds)
       if (kind.is_in_auto == is_in_auto) find_port(kind, interface, probe, out);
   };
   find_all(true);

@@ -7,7 +7,7 @@
 
 #include "engine/crypto/aead.hpp"
 #include "engine/file/file_io.hpp"
-#include "tools/confine/confine.hpp"
+#include "tools/onehop/confine/confine.hpp"
 #include "tools/onehop/doctor.hpp"
 #include "tools/onehop/quantity.hpp"
 

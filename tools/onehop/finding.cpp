@@ -11,12 +11,12 @@
 
 #include "control/find/questioner.hpp"
 #include "control/session/connect.hpp"
+#include "control/transfer/local_address.hpp"
+#include "control/transfer/ports.hpp"
 #include "engine/file/manifest.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/signals.hpp"
 #include "tools/onehop/terminal.hpp"
-#include "transfer/local_address.hpp"
-#include "transfer/ports.hpp"
 
 namespace onehop::tool {
 
@@ -42,7 +42,7 @@ std::string medium_text(find::Medium medium) {
 
 /// to_of is what follows --to on this machine.
 std::string to_of(const Way& way, std::uint16_t port) {
-  if (port != host::default_port) return onehop::Endpoint{way.address, port}.text();
+  if (port != transfer::default_port) return onehop::Endpoint{way.address, port}.text();
   return way.address.text();
 }
 
@@ -290,20 +290,20 @@ Result<void> find_receiver(SendCommand& command, const Reporter& reporter) {
 
 std::optional<find::Responder::Options> answering_of(const RecvCommand& command) {
   const api::ReceiveOptions& options = command.transfer;
-  const auto listen = host::parse_endpoint(options.listen);
+  const auto listen = transfer::parse_endpoint(options.listen);
   if (command.is_hidden || options.common.io == "dpdk" || !listen) return std::nullopt;
   std::string name = command.name;
   if (std::array<char, 256> own{}; name.empty() && ::gethostname(own.data(), own.size() - 1) == 0)
     name = own.data();
   find::Responder::Options answering{.name = find::name_for_answer(std::move(name)),
                                      .interface = options.common.interface};
-  if (!host::listens_on_all(listen.value())) {
+  if (!transfer::listens_on_all(listen.value())) {
     answering.address = IpAddress::parse(listen.value().host);
-  } else if (const host::PortKind* const kind = host::port_kind(options.common.io);
+  } else if (const transfer::PortKind* const kind = transfer::port_kind(options.common.io);
              kind != nullptr && kind->is_bound) {
     // It is bound to one address, which is the only one here.
     const auto ways =
-        host::reachable(host::local_addresses(), listen.value(), options.common.interface);
+        transfer::reachable(transfer::local_addresses(), listen.value(), options.common.interface);
     if (!ways.empty()) answering.address = ways.front().address;
   }
   answering.has_v6 = listen.value().host != "0.0.0.0";

@@ -16,7 +16,7 @@
 #include "tools/onehop/quantity.hpp"
 #include "tools/onehop/terminal.hpp"
 #include "tools/onehop/tree_text.hpp"
-#include "tools/watch/telemetry.hpp"
+#include "tools/onehop/watch/telemetry.hpp"
 
 namespace onehop::tool {
 
@@ -112,7 +112,7 @@ void Frontend::on(const api::Started& started) {
   reporter_.event("start", json_of(started));
   to_ = started.to;
   if (started.role == "recv") {
-    const auto listens = host::parse_endpoint(started.listen);
+    const auto listens = transfer::parse_endpoint(started.listen);
     if (responder_ && listens) responder_->start(listens.value().port);
     reporter_.say("listening on " + started.listen + ", receiving into " + started.directory);
     if (!has_code_ && !is_p2p_ && !reporter_.is_quiet()) print_ways(started.ways, {});
@@ -255,7 +255,7 @@ void Frontend::say_link_and_cap() {
 
 void Frontend::on(const api::Error& error) {
   wait_for({});
-  reporter_.error(host::from_api(error));
+  reporter_.error(transfer::from_api(error));
 }
 
 void Frontend::on(const api::FileDone& file) {

@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "control/find/responder.hpp"
+#include "control/transfer/settings.hpp"
 #include "tools/onehop/progress.hpp"
 #include "tools/onehop/report.hpp"
 #include "tools/onehop/signals.hpp"
-#include "tools/watch/publisher.hpp"
-#include "transfer/settings.hpp"
+#include "tools/onehop/watch/publisher.hpp"
 
 namespace onehop::tool {
 

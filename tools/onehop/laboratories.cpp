@@ -45,8 +45,8 @@ Result<std::string> open_to_others(const fs::path& program, const fs::path& self
 
 /// places are where it may be, seen from this program's folder: as installed, and as built.
 std::array<fs::path, 2> places(std::string_view name) {
-  if (!name.starts_with(prefix)) return {ONEHOP_BIN_FROM_LIBEXEC, fs::path{".."} / name};
-  return {ONEHOP_LIBEXEC_FROM_BIN, fs::path{".."} / name.substr(prefix.size())};
+  if (!name.starts_with(prefix)) return {ONEHOP_BIN_FROM_LIBEXEC, fs::path{"../.."} / name};
+  return {ONEHOP_LIBEXEC_FROM_BIN, fs::path{"../labs"} / name.substr(prefix.size())};
 }
 
 }  // namespace

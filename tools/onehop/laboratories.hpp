@@ -2,7 +2,7 @@
 // The laboratories: programs that measure, which moving files does not need. `onehop NAME` becomes
 // one of them, as git does: the same process, with its arguments, streams, environment and signals.
 //
-//   built      BUILD/tools/onehop/onehop    BUILD/tools/lab/onehop-lab
+//   built      BUILD/tools/onehop/onehop    BUILD/tools/labs/lab/onehop-lab
 //   installed  PREFIX/bin/onehop            PREFIX/libexec/onehop/onehop-lab
 //
 // A program finds another by its own place (/proc/self/exe). PATH and the current folder are not

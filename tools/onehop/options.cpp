@@ -6,8 +6,8 @@
 
 #include "control/find/message.hpp"
 #include "control/law/make_law.hpp"
+#include "control/transfer/settings.hpp"
 #include "engine/file/manifest.hpp"
-#include "transfer/settings.hpp"
 
 namespace onehop::tool {
 
@@ -45,7 +45,7 @@ void add_output_options(CLI::App& app, api::Options& o, OutputOptions& output) {
 
 // The groups are the headings of the help.
 void add_common_options(CLI::App& app, api::Options& o, OutputOptions& output) {
-  const auto words = [](const char* option) { return CLI::IsMember(host::words_of(option)); };
+  const auto words = [](const char* option) { return CLI::IsMember(transfer::words_of(option)); };
   app.add_option(
          "--code-file", output.code_file,
          "file that holds the code ('-' for standard input; else ONEHOP_CODE, else a prompt)")
@@ -140,7 +140,7 @@ void add_tree_options(CLI::App& app, SendCommand& send) {
   app.add_option("--symlinks", send.transfer.symlinks,
                  "links in a folder: leave them out, send nothing, send them as links that stay "
                  "within PATH, or send the file that one leads to within PATH")
-      ->check(CLI::IsMember(host::words_of("--symlinks")))
+      ->check(CLI::IsMember(transfer::words_of("--symlinks")))
       ->capture_default_str()
       ->group("Folders");
   app.add_flag("--dry-run", send.is_dry_run,

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "control/transfer/api/transfer.hpp"
 #include "tools/onehop/command_line.hpp"
-#include "transfer/transfer.hpp"
 
 namespace CLI {
 class App;

@@ -70,7 +70,7 @@ Result<void> check_interface(const std::string& interface) {
                      "`ip link` lists the interfaces");
 }
 
-Result<void> check_udp_port(const host::Endpoint& listen) {
+Result<void> check_udp_port(const transfer::Endpoint& listen) {
   // Data comes to the address that a sender reaches us by. Who holds the port on all addresses
   // holds it on this one, too.
   const auto address = IpAddress::parse(listen.host.empty() ? "127.0.0.1" : listen.host);

@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "control/transfer/settings.hpp"
 #include "engine/base/result.hpp"
-#include "transfer/settings.hpp"
 
 namespace onehop::tool {
 
@@ -28,6 +28,6 @@ namespace onehop::tool {
 
 /// check_udp_port: no other program holds the UDP port that data will come to. A name that is no
 /// address is left to whoever listens. Syscalls: socket, bind, close.
-[[nodiscard]] Result<void> check_udp_port(const host::Endpoint& listen);
+[[nodiscard]] Result<void> check_udp_port(const transfer::Endpoint& listen);
 
 }  // namespace onehop::tool

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "engine/crypto/secret.hpp"
-#include "tools/confine/capabilities.hpp"
+#include "tools/onehop/confine/capabilities.hpp"
 
 namespace onehop::tool {
 

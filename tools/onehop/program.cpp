@@ -27,9 +27,9 @@
 #include "tools/onehop/report.hpp"
 #include "tools/onehop/terminal.hpp"
 #if ONEHOP_HAS_P2P
-#include "tools/p2p/p2p_command.hpp"
+#include "tools/onehop/p2p/p2p_command.hpp"
 #endif
-#include "transfer/settings.hpp"
+#include "control/transfer/settings.hpp"
 
 namespace onehop::tool {
 namespace {
@@ -149,14 +149,14 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
                   "wait for a Wi-Fi Direct group with a machine that runs 'onehop send --p2p', "
                   "receive one session, and leave it");
   command->add_option("--on-exist", recv.transfer.on_exist, "what to do about a name that exists")
-      ->check(CLI::IsMember(host::words_of("--on-exist")))
+      ->check(CLI::IsMember(transfer::words_of("--on-exist")))
       ->capture_default_str();
   command
       ->add_option(
           "--durability", recv.transfer.durability,
           "when a file is on the disk: with its name, small ones in batches or each; none: "
           "when the kernel likes, and a power cut may leave a name with any content")
-      ->check(CLI::IsMember(host::words_of("--durability")))
+      ->check(CLI::IsMember(transfer::words_of("--durability")))
       ->capture_default_str();
   command->add_flag("--quick", recv.transfer.is_quick,
                     "take a file that is there with the same size and time for the offered one, "
@@ -167,7 +167,7 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
       ->add_option("--symlinks", recv.transfer.symlinks,
                    "symbolic links: refuse all, or take those that stay below the folder that was "
                    "sent")
-      ->check(CLI::IsMember(host::words_of("recv --symlinks")))
+      ->check(CLI::IsMember(transfer::words_of("recv --symlinks")))
       ->capture_default_str();
   command->add_flag("--long", recv.transfer.is_code_long,
                     "show a code of 28 letters, which wrong ones never burn, instead of three "

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "transfer/transfer.hpp"
+#include "control/transfer/api/transfer.hpp"
 
 namespace onehop::tool {
 

@@ -21,7 +21,7 @@
 #include "tools/onehop/quantity.hpp"
 #include "tools/onehop/report.hpp"
 #if ONEHOP_HAS_P2P
-#include "tools/p2p/group_session.hpp"
+#include "tools/onehop/p2p/group_session.hpp"
 #endif
 
 namespace onehop::tool {
@@ -39,7 +39,7 @@ Result<void> check_files(const api::ReceiveOptions& options) {
 
 /// check_machine sees now what each sender would find out.
 Result<void> check_machine(const api::ReceiveOptions& options) {
-  ONEHOP_TRY(listen, host::parse_endpoint(options.listen));
+  ONEHOP_TRY(listen, transfer::parse_endpoint(options.listen));
   ONEHOP_TRYV(check_interface(options.common.interface));
   return options.common.io == "dpdk" ? success() : check_udp_port(listen);
 }
@@ -48,19 +48,19 @@ Result<void> take_code(const RecvCommand& command, api::Transfer& transfer) {
   if (command.output.code_file.empty() && std::getenv("ONEHOP_CODE") == nullptr) return success();
   ONEHOP_TRY(code,
              session::read_code({.file = command.output.code_file, .is_prompt_allowed = false}));
-  return host::result_of(transfer.set_code(code.text()));
+  return transfer::result_of(transfer.set_code(code.text()));
 }
 
 /// Sockets and rings are opened first, while the privileges are there. All else is its user's.
 Result<void> open(const RecvCommand& command, const std::optional<User>& user, Frontend& frontend,
                   api::Transfer& transfer) {
   const api::ReceiveOptions& options = command.transfer;
-  ONEHOP_TRYV(host::result_of(transfer.check()));
+  ONEHOP_TRYV(transfer::result_of(transfer.check()));
   if (!user) {
     ONEHOP_TRYV(check_files(options));
   }
   ONEHOP_TRYV(check_machine(options));
-  ONEHOP_TRYV(host::result_of(transfer.open()));
+  ONEHOP_TRYV(transfer::result_of(transfer.open()));
   ONEHOP_TRYV(become(user));
   if (user) {
     ONEHOP_TRYV(check_files(options));

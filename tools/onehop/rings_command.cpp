@@ -13,9 +13,9 @@
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/report.hpp"
-#include "tools/rings/trace.hpp"
-#include "tools/rings/view.hpp"
-#include "tools/watch/terminal.hpp"
+#include "tools/onehop/rings/trace.hpp"
+#include "tools/onehop/rings/view.hpp"
+#include "tools/onehop/watch/terminal.hpp"
 
 namespace onehop::tool {
 

@@ -15,9 +15,9 @@
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/tree_text.hpp"
 #if ONEHOP_HAS_P2P
-#include "tools/p2p/group_session.hpp"
+#include "tools/onehop/p2p/group_session.hpp"
 #endif
-#include "transfer/settings.hpp"
+#include "control/transfer/settings.hpp"
 
 namespace onehop::tool {
 
@@ -35,7 +35,7 @@ Result<void> check_files(const api::SendOptions& options) {
 Result<void> check_early(api::SendOptions options, const std::optional<User>& user) {
   options.to = "::1";  // as if it were found
   const api::Transfer transfer{options, [](const api::Event&) {}};
-  ONEHOP_TRYV(host::result_of(transfer.check()));
+  ONEHOP_TRYV(transfer::result_of(transfer.check()));
   return user ? success() : check_files(options);
 }
 
@@ -44,18 +44,18 @@ Result<void> check_early(api::SendOptions options, const std::optional<User>& us
 Result<void> open(const SendCommand& command, const std::optional<User>& user, Frontend& frontend,
                   api::Transfer& transfer) {
   const api::SendOptions& options = command.transfer;
-  ONEHOP_TRYV(host::result_of(transfer.check()));
+  ONEHOP_TRYV(transfer::result_of(transfer.check()));
   if (!user) {
     ONEHOP_TRYV(check_files(options));
   }
-  ONEHOP_TRYV(host::result_of(transfer.open()));
+  ONEHOP_TRYV(transfer::result_of(transfer.open()));
   ONEHOP_TRYV(become(user));
   if (user) {
     ONEHOP_TRYV(check_files(options));
   }
   ONEHOP_TRY(code, session::read_code({.file = command.output.code_file,
                                        .is_hidden = command.output.is_code_hidden}));
-  ONEHOP_TRYV(host::result_of(transfer.set_code(code.text())));
+  ONEHOP_TRYV(transfer::result_of(transfer.set_code(code.text())));
   frontend.let_watch();
   return confine_transfer({.options = options.common,
                            .output = command.output,
@@ -89,7 +89,7 @@ Result<void> take_stream(SendCommand& command) {
 
 Result<void> dry_run_as_user(const SendCommand& command) {
   ONEHOP_TRYV(become_for_files(command.output.user, {}));
-  ONEHOP_TRYV(host::check_word("--symlinks", command.transfer.symlinks));
+  ONEHOP_TRYV(transfer::check_word("--symlinks", command.transfer.symlinks));
   return dry_run(command.transfer);
 }
 

@@ -9,12 +9,12 @@
 #include <iterator>
 #include <span>
 
+#include "control/transfer/settings.hpp"
 #include "engine/base/text_file.hpp"
 #include "engine/file/ignore.hpp"
 #include "engine/file/tree_scan.hpp"
 #include "tools/onehop/encoding.hpp"
 #include "tools/onehop/quantity.hpp"
-#include "transfer/settings.hpp"
 
 namespace onehop::tool {
 
@@ -93,7 +93,7 @@ Result<std::vector<std::string>> read_excludes(const std::vector<ExcludeWord>& w
 }
 
 Result<void> dry_run(const api::SendOptions& options) {
-  file::ScanOptions scan_options = host::scan_options(options);
+  file::ScanOptions scan_options = transfer::scan_options(options);
   scan_options.lists_excluded = true;
   ONEHOP_TRY(found, file::scan(options.paths, scan_options));
   for (const file::ManifestEntry& entry : found.source.manifest.files)

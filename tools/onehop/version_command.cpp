@@ -2,12 +2,12 @@
 // onehop --version [-v]: what this build is and can do, and why a part is off.
 #include <fmt/format.h>
 
+#include "control/transfer/ports.hpp"
 #include "engine/crypto/aead.hpp"
-#include "tools/confine/confine.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/commit.hpp"
+#include "tools/onehop/confine/confine.hpp"
 #include "tools/onehop/laboratories.hpp"
-#include "transfer/ports.hpp"
 
 namespace onehop::tool {
 
@@ -17,7 +17,7 @@ ExitCode version_command(bool is_verbose) {
   const auto feature = [](std::string_view name, bool is_on, std::string_view off) {
     fmt::print("  {:<12} {}\n", name, is_on ? "on" : off);
   };
-  for (const host::PortKind& kind : host::port_kinds)
+  for (const transfer::PortKind& kind : transfer::port_kinds)
     feature(kind.name, kind.missing.empty(),
             fmt::format("off: {} when this was built", kind.missing));
   feature("ipsec_mb", ONEHOP_HAS_IPSEC_MB != 0,

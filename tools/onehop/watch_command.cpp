@@ -11,10 +11,10 @@
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/quantity.hpp"
 #include "tools/onehop/report.hpp"
-#include "tools/watch/feed.hpp"
-#include "tools/watch/folder.hpp"
-#include "tools/watch/screen.hpp"
-#include "tools/watch/terminal.hpp"
+#include "tools/onehop/watch/feed.hpp"
+#include "tools/onehop/watch/folder.hpp"
+#include "tools/onehop/watch/screen.hpp"
+#include "tools/onehop/watch/terminal.hpp"
 
 namespace onehop::tool {
 

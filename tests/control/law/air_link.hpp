@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "control/law/controller.hpp"
+#include "engine/protocol/pacer.hpp"
 #include "engine/run/refill.hpp"
-#include "engine/transfer/pacer.hpp"
 
 namespace onehop::test {
 
@@ -96,7 +96,7 @@ class AirLink {
 
    private:
     friend class AirLink;
-    transfer::Pacer pacer;
+    protocol::Pacer pacer;
     PathReport report, published;
     bool is_rx_wanted = true;
     Instant wake_at{}, tick_at{}, feedback_at{}, phy_at{}, channel_at{}, mac_at{};

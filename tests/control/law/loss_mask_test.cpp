@@ -7,7 +7,7 @@
 #include "control/law/fixed.hpp"
 #include "control/law/loss_mask.hpp"
 #include "control/law/make_law.hpp"
-#include "engine/transfer/pacer.hpp"
+#include "engine/protocol/pacer.hpp"
 #include "tests/control/law/law_sample.hpp"
 
 namespace onehop::law {
@@ -145,7 +145,7 @@ TEST_CASE("a closed loop brakes for an overload and not for a fade", "[control][
   LinkSample sample;
   sample.path.srtt = 10ms;
   MacCounters mac;
-  transfer::Pacer offered, channel;
+  protocol::Pacer offered, channel;
   BytesPerSecond rate = mbit_per_s(400);
   double sum = 0;
   std::uint64_t sent_half = 0, lost_half = 0;

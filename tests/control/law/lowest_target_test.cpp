@@ -36,10 +36,8 @@ TEST_CASE("safe-range with the lowest target runs just above empty", "[control][
 //         range is in payload bytes.
 TEST_CASE("the safe range has three regimes that differ", "[control][law]") {
   const int mbps = GENERATE(100, 600);
-  const auto [target, least_ms, most_ms] =
-      GENERATE(table<const char*, double, double>({{"under", 7.2, 8.8},
-                                                   {"mid", 10.8, 13.2},
-                                                   {"zero", 0.0, 4.0}}));
+  const auto [target, least_ms, most_ms] = GENERATE(table<const char*, double, double>(
+      {{"under", 7.2, 8.8}, {"mid", 10.8, 13.2}, {"zero", 0.0, 4.0}}));
   CAPTURE(mbps, target);
   const auto law = law::make_law({.spec = "safe-range", .target = target}).value();
   FluidLink link{*law, {.link = mbit_per_s(mbps)}};

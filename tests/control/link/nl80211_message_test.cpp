@@ -83,7 +83,7 @@ TEST_CASE("an interface of a Wi-Fi Direct group is one by its type", "[control][
   const auto type = std::ranges::search(message, std::as_bytes(std::span{&header, 1}));
   REQUIRE_FALSE(type.empty());
   for (const auto& [value, role] : {std::pair{NL80211_IFTYPE_P2P_CLIENT, WifiRole::client},
-                                   std::pair{NL80211_IFTYPE_P2P_GO, WifiRole::access_point}}) {
+                                    std::pair{NL80211_IFTYPE_P2P_GO, WifiRole::access_point}}) {
     type.begin()[sizeof header] = static_cast<std::byte>(value);
     const auto interface = parse_wifi_interface(message, family_id());
     REQUIRE(interface);

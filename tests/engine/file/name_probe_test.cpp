@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Names on a file system that holds all of them, and what a probe that was killed leaves. What
 // others refuse and fold: fat_test.cpp.
-#include "engine/file/clean.hpp"
 #include "engine/file/name_probe.hpp"
+#include "engine/file/clean.hpp"
 #include "tests/engine/file/file_support.hpp"
 
 using namespace onehop;

@@ -100,7 +100,7 @@ TEST_CASE(
   CHECK(is_same(target.loop->counters(), before));
   CHECK(drops_of(target.loop->counters()) - drops_of(before) == frames.size());
   CHECK(target.peer.take().empty());
-  const transfer::ReceiverTotals& totals = target.loop->receiver().totals();
+  const protocol::ReceiverTotals& totals = target.loop->receiver().totals();
   CHECK((totals.packets_received == 0 && totals.bytes_accepted == 0 && totals.reports == 0));
   CHECK(target.loop->receiver().last_received_at() == Instant{});
   CHECK(target.loop->receiver().totals().bytes_accepted == 0);

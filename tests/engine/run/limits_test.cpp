@@ -161,7 +161,7 @@ TEST_CASE("N11 silence between two chapters is no failure, and the limit begins 
   Side& side = pair.receiver_side;
   CHECK_FALSE(play_until(pair, side, EventKind::feedback_silent, 60s));
   const std::vector<std::uint64_t> sizes{1000, file_without_blocks};
-  transfer::FileChapter next{1, sizes};
+  protocol::FileChapter next{1, sizes};
   REQUIRE(side.commands.push({.kind = CommandKind::add_files, .chapter = &next}));
   CHECK_FALSE(play_until(pair, side, EventKind::feedback_silent, 29s));
   CHECK(play_until(pair, side, EventKind::feedback_silent, 2s));
@@ -190,8 +190,8 @@ TEST_CASE("data of a chapter that the receiver does not know yet is sent again, 
   CHECK(pair.checked_bytes == 300'000);
   CHECK(pair.receiver->receiver().is_complete());
   const std::vector<std::uint64_t> sizes{700'000}, last_sizes{5, file_without_blocks};
-  transfer::FileChapter next{1, sizes}, last{2, last_sizes};
-  for (transfer::FileChapter* chapter : {&next, &last})
+  protocol::FileChapter next{1, sizes}, last{2, last_sizes};
+  for (protocol::FileChapter* chapter : {&next, &last})
     REQUIRE(pair.receiver_side.commands.push({.kind = CommandKind::add_files, .chapter = chapter}));
   REQUIRE(pair.run_until_arrived());
   CHECK(pair.checked_bytes == 1'000'005);

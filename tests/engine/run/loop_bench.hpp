@@ -11,7 +11,7 @@
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
-#include "tools/world/virtual_port.hpp"
+#include "tools/labs/world/virtual_port.hpp"
 
 namespace onehop::run {
 

@@ -13,7 +13,7 @@ constexpr Bytes frame{1514};
 
 /// of(...): a pacer that has all its tokens, or none.
 Instant of(RateGrant grant, Bytes backlog, bool has_tokens = true, bool has_back_pressure = true) {
-  transfer::Pacer pacer;
+  protocol::Pacer pacer;
   pacer.set(grant.rate, grant.backlog_max, now);
   if (!has_tokens) pacer.spend(grant.backlog_max);
   return refill_at(now, grant, pacer,

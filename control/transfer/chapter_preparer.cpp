@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/transfer/chapter_preparer.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/base/memory.hpp"
+#include "engine/base/thread.hpp"
+#include "engine/file/stage.hpp"
+
+namespace onehop::transfer {
+
+namespace {
+
+file::OnExist on_exist_of(const std::string& word) {
+  if (word == "resume") return file::OnExist::resume;
+  if (word == "skip") return file::OnExist::skip;
+  if (word == "rename") return file::OnExist::rename;
+  if (word == "overwrite") return file::OnExist::overwrite;
+  return file::OnExist::ask;
+}
+
+file::OnExist on_exist_of(api::Answer answer) {
+  switch (answer) {
+    case api::Answer::resume: return file::OnExist::resume;
+    case api::Answer::skip: return file::OnExist::skip;
+    case api::Answer::rename: return file::OnExist::rename;
+    case api::Answer::overwrite: return file::OnExist::overwrite;
+    case api::Answer::refuse:
+    case api::Answer::accept: break;
+  }
+  return file::OnExist::ask;
+}
+
+}  // namespace
+
+void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
+                            const crypto::CompareKey& key, session::Decide decide) {
+  join();
+  chapter_.reset();
+  key_ = key;
+  if (offer->first_file == 0) {
+    destination_.reset();
+    // One that is offered again because a source changed was approved before.
+    if (!offer->is_again) {
+      is_approved_ = !options_.is_approved;
+      symlinks_ = std::make_shared<file::SymlinkRule>(options_.is_hidden_allowed);
+    }
+  }
+  auto started =
+      start_thread<std::jthread>("preparing", [this, offer, decide](const std::stop_token& stop) {
+        try {
+          decide(prepare(offer, stop));
+        } catch (const std::bad_alloc& refused) {
+          decide(memory_error("prepare to receive", refused));
+        }
+      });
+  if (!started.has_value()) return decide(started.error());
+  thread_ = std::move(started).value();
+}
+
+std::unique_ptr<file::SinkChapter> ChapterPreparer::take() {
+  join();
+  return std::move(chapter_);
+}
+
+void ChapterPreparer::end() {
+  join();
+  chapter_.reset();
+  destination_.reset();
+}
+
+/// It may hash what an earlier session left, or wait for an answer. `stop` ends either.
+Result<session::Decision> ChapterPreparer::prepare(
+    const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
+  if (!destination_) {
+    ONEHOP_TRYV(open_destination(*offer));
+  }
+  if (!offer->is_again) answers_.clear();
+  if (!offer->is_again && offer->first_file == 0) replaced_.clear();
+  // Else each run would leave one more.
+  for (const file::ManifestEntry& entry : offer->left_out) {
+    static_cast<void>(destination_->session().is_known(file::entry_hash(entry)));
+    file::PartFile::discard(*destination_, entry);
+  }
+  if (offer->is_again && offer->is_last && offer->manifest.files.empty())
+    destination_->session().remove();
+  // Once per chapter, however often its user is asked about it.
+  name_faults_ = destination_->names().check(offer->manifest, stop);
+  if (options_.symlinks == "refuse") refuse_symlinks(offer->manifest);
+  if (offer->is_last) destination_->names().close();
+  session::Decision decision;
+  is_unsaid_ = false;
+  Prepared prepared = prepare_or_ask(offer, stop);
+  if (prepared.has_error() && is_unsaid_) decision.refusal = std::move(prepared).error();
+  if (decision.refusal) return decision;
+  ONEHOP_TRY(chapter, std::move(prepared));
+  chapter_ = std::move(chapter);
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
+  folder_ = options_.stream_fd >= 0 ? "standard output"
+            : error                 ? options_.directory
+                                    : folder.string();
+  decision.folder = folder_;
+  decision.actions = chapter_->actions();
+  for (std::uint32_t i = 0; i < offer->manifest.files.size(); ++i) {
+    if (decision.actions[i] == session::FileAction::name_refused)
+      decision.name_faults.push_back(static_cast<std::uint8_t>(chapter_->name_fault(i)));
+    if (decision.actions[i] != session::FileAction::resume) continue;
+    decision.claims.resize(offer->manifest.files.size());
+    decision.claims[i] = chapter_->claims_of(i);
+  }
+  decision.pack_roots = chapter_->pack_roots();
+  const bool is_all = offer->is_last && offer->first_file == 0;
+  if (is_all && std::ranges::none_of(decision.actions, session::has_digests)) clear_left();
+  return decision;
+}
+
+/// What dead sessions left, where nothing is wanted: no file side follows, which would see to it.
+void ChapterPreparer::clear_left() {
+  chapter_->discard_left();
+  destination_->session().remove();
+  if (!destination_->is_output()) file::Stage::remove_left(destination_->root());
+}
+
+void ChapterPreparer::refuse_symlinks(const file::Manifest& chapter) {
+  name_faults_.resize(chapter.files.size());
+  for (std::size_t i = 0; i < chapter.files.size(); ++i)
+    if (chapter.files[i].is_symlink())
+      name_faults_[i] = static_cast<int>(file::SymlinkFault::not_taken);
+}
+
+/// An answer holds for the names that were shown with its question, and for what comes into a
+/// folder that was to replace one of them. Any other that comes up later is asked about, or
+/// refused.
+ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
+    const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
+  for (;;) {
+    std::vector<file::Conflict> conflicts;
+    auto chapter = prepare_one(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
+    if (conflicts.empty() && (is_approved_ || chapter.has_error())) return chapter;
+    const auto answered = ask(*offer, conflicts, stop);
+    if (!answered)
+      return Error{ExitCode::timed_out, "decide on the offer", "nobody decided in time",
+                   "Send again; --on-exist answers without a person"};
+    const api::Answer answer = *answered;
+    if (conflicts.empty() && answer == api::Answer::refuse) {
+      is_unsaid_ = true;  // it reads like any other refusal by a person
+      return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
+                   "the offer was refused here", ""};
+    }
+    if (!conflicts.empty() && on_exist_of(answer) == file::OnExist::ask) return chapter;
+    is_approved_ = true;
+    if (conflicts.empty()) return chapter;
+    for (const file::Conflict& conflict : conflicts) {
+      const file::ManifestEntry& entry = offer->manifest.files[conflict.file];
+      answers_[entry.name] = on_exist_of(answer);
+      if (entry.is_folder() && answer == api::Answer::overwrite) replaced_.insert(entry.name);
+    }
+  }
+}
+
+/// Nothing: nobody answered within the session's limit, or nobody waits for it any more.
+std::optional<api::Answer> ChapterPreparer::ask(const session::OfferInfo& offer,
+                                                const std::vector<file::Conflict>& conflicts,
+                                                const std::stop_token& stop) {
+  api::Offer event;
+  event.id = question_.begin();
+  event.peer = offer.peer.address.text();
+  event.directory = file::display_name(options_.directory);
+  event.conflicts = conflicts.size();
+  event.is_part = !offer.is_last;
+  for (const file::ManifestEntry& entry : offer.manifest.files)
+    event.files.push_back({.name = file::display_name(entry.name), .bytes = entry.size});
+  for (const file::Conflict& conflict : conflicts) {
+    api::Offer::File& file = event.files[conflict.file];
+    file.conflict = conflict.cause;
+    file.is_regular = conflict.is_regular;
+    file.existing = conflict.size;
+  }
+  const std::uint64_t id = event.id;
+  boost::asio::post(io_, [this, event = std::move(event)] { events_.emit(event); });
+  const auto answer = question_.wait_answer(stop, session::SessionLimits{}.consider);
+  boost::asio::post(io_, [this, id] { events_.emit(api::OfferGone{id}); });
+  return answer;
+}
+
+Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) {
+  file::DestinationOptions options;
+  options.folder = options_.directory;
+  options.digest_kind = offer.digest;
+  options.compare_key = key_;
+  options.durability = options_.durability == "none"   ? file::Durability::none
+                       : options_.durability == "file" ? file::Durability::file
+                                                       : file::Durability::batch;
+  options.is_again = offer.is_again;
+  options.symlinks = symlinks_;
+  options.output_fd = options_.stream_fd;
+  options.is_room_unchecked = options_.is_space_unchecked;
+  ONEHOP_TRY(opened, file::Destination::open(std::move(options)));
+  destination_ = std::move(opened);
+  return success();
+}
+
+/// is_replaced: a folder above it replaces a file, as somebody said.
+bool ChapterPreparer::is_replaced(std::string_view name) const {
+  while (!name.empty() && !replaced_.contains(name)) name = file::parent_of(name);
+  return !name.empty();
+}
+
+ChapterPreparer::Prepared ChapterPreparer::prepare_one(
+    const std::shared_ptr<const session::OfferInfo>& offer, std::vector<file::Conflict>* conflicts,
+    const std::stop_token& stop) {
+  file::SinkChapterOptions options;
+  options.first_file = offer->first_file;
+  options.approved = offer->manifest_hash;
+  options.on_exist = on_exist_of(options_.on_exist);
+  if (!answers_.empty() || !replaced_.empty())
+    for (const file::ManifestEntry& entry : offer->manifest.files) {
+      const auto answer = answers_.find(entry.name);
+      options.on_exist_of.push_back(answer != answers_.end()  ? answer->second
+                                    : is_replaced(entry.name) ? file::OnExist::overwrite
+                                                              : options.on_exist);
+    }
+  options.is_quick = options_.is_quick;
+  options.name_faults = name_faults_;
+  options.conflicts = conflicts;
+  options.is_unsaid = &is_unsaid_;
+  options.withdrawn = stop;
+  return file::SinkChapter::prepare(destination_,
+                                    std::shared_ptr<const file::Manifest>{offer, &offer->manifest},
+                                    std::move(options));
+}
+
+}  // namespace onehop::transfer

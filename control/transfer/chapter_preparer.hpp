@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// ChapterPreparer: looks at what is offered, chapter after chapter, on a thread of its own: which
+// names cannot be had, what is there already, what can be resumed, and what its user says to names
+// that exist.
+//
+//   consider ─▶ start() ─▶ [ thread: Destination, NameProbe, SinkChapter::prepare, a question ]
+//                          ─▶ decide
+//                                              take() ◀─ the session goes on with the chapter
+//
+// The thread in run() calls it, answer() any.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "control/session/session.hpp"
+#include "control/transfer/events.hpp"
+#include "control/transfer/question.hpp"
+#include "engine/file/sink_chapter.hpp"
+
+namespace onehop::transfer {
+
+class ChapterPreparer {
+ public:
+  /// All three outlive it.
+  ChapterPreparer(const api::ReceiveOptions& options, const Events& events,
+                  boost::asio::io_context& io)
+      : options_{options}, events_{events}, io_{io} {}
+  ~ChapterPreparer() { end(); }
+  ChapterPreparer(const ChapterPreparer&) = delete;
+  ChapterPreparer& operator=(const ChapterPreparer&) = delete;
+
+  /// start gives up the chapter before, if nobody took it. `decide` is called in the thread; the
+  /// first chapter of a session opens the destination.
+  void start(std::shared_ptr<const session::OfferInfo> offer, const crypto::CompareKey& key,
+             session::Decide decide);
+  void answer(std::uint64_t offer, api::Answer answer) { question_.answer(offer, answer); }
+
+  // --- once it has decided
+  [[nodiscard]] std::unique_ptr<file::SinkChapter> take();
+  [[nodiscard]] const std::shared_ptr<file::Destination>& destination() const noexcept {
+    return destination_;
+  }
+  /// folder is where the files go, for people.
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+
+  /// end ends what prepares a session that is over, a question too, and lets go of what it holds.
+  void end();
+
+ private:
+  using Prepared = Result<std::unique_ptr<file::SinkChapter>>;
+  void join() { thread_ = {}; }  // asks it to stop
+  [[nodiscard]] Result<session::Decision> prepare(
+      const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop);
+  [[nodiscard]] Result<void> open_destination(const session::OfferInfo& offer);
+  [[nodiscard]] Prepared prepare_or_ask(const std::shared_ptr<const session::OfferInfo>& offer,
+                                        const std::stop_token& stop);
+  [[nodiscard]] Prepared prepare_one(const std::shared_ptr<const session::OfferInfo>& offer,
+                                     std::vector<file::Conflict>* conflicts,
+                                     const std::stop_token& stop);
+  [[nodiscard]] bool is_replaced(std::string_view name) const;
+  void refuse_symlinks(const file::Manifest& chapter);
+  void clear_left();
+  std::optional<api::Answer> ask(const session::OfferInfo& offer,
+                                 const std::vector<file::Conflict>& conflicts,
+                                 const std::stop_token& stop);
+
+  const api::ReceiveOptions& options_;
+  const Events& events_;
+  boost::asio::io_context& io_;
+  Question question_;
+  crypto::CompareKey key_;  // of the session
+  // The thread's, until it has decided.
+  std::shared_ptr<file::Destination> destination_;
+  std::unique_ptr<file::SinkChapter> chapter_;
+  std::unordered_map<std::string, file::OnExist> answers_;  // by name, of the chapter
+  // Folders of the session that are to replace files. A later chapter may go on with them.
+  std::set<std::string, std::less<>> replaced_;
+  std::vector<int> name_faults_;                 // of the chapter's entries
+  std::shared_ptr<file::SymlinkRule> symlinks_;  // of the session
+  bool is_approved_ = false;                     // in this session
+  bool is_unsaid_ = false;                       // why the chapter is refused
+  std::string folder_;
+  std::jthread thread_;
+};
+
+}  // namespace onehop::transfer

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/transfer/data_path.hpp"
+
+#include <fmt/format.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine/base/cpu.hpp"
+#include "engine/base/rights.hpp"
+#include "engine/base/time.hpp"
+#include "engine/wire/frame.hpp"
+
+namespace onehop::transfer {
+
+namespace {
+
+constexpr Nanos tick_period = 100ms;  // of Progress, and of the receiving end's occupancies
+constexpr std::size_t ethernet_bytes = 14;
+
+}  // namespace
+
+DataPath::DataPath(boost::asio::io_context& io, const Settings& settings, const Events& events,
+                   std::string role)
+    : settings_{settings},
+      events_{events},
+      account_{events, settings, std::move(role)},
+      timer_{io},
+      links_{std::make_unique<SessionLinks>()} {}
+
+DataPath::~DataPath() { stop(); }
+
+Result<void> DataPath::open_dpdk(const std::optional<onehop::Endpoint>& local) {
+  if (settings_.io != "dpdk" || dpdk_) return success();
+  ONEHOP_TRY(opened, DpdkHost::open(settings_, local));
+  dpdk_ = std::move(opened);
+  events_.say(dpdk_->summary());
+  return success();
+}
+
+Result<void> DataPath::open_port(const std::string& interface, const IpAddress& local,
+                                 std::uint16_t port, bool has_fragments) {
+  const unsigned ifindex = ::if_nametoindex(interface.c_str());
+  if (port_ && port_address_ == local && port_ifindex_ == ifindex &&
+      has_fragments_ == has_fragments)
+    return success();
+  if (has_fragments) {
+    ONEHOP_TRYV(check_fragments(settings_));
+  }
+  const bool has_lost_rights = port_ && kept_rights() == nullptr && !account_.is_sending() &&
+                               opened_by_ != ::geteuid() && settings_.io == "afxdp";
+  if (has_lost_rights && port_address_ == local)
+    return Error{ExitCode::privilege_missing, "use --io afxdp on " + interface,
+                 "it was made anew after root's privileges were given up",
+                 "Start the receiver again"};
+  if (has_lost_rights)
+    return Error{
+        ExitCode::privilege_missing, "use --io afxdp on " + local.text(),
+        "it was opened on " + port_address_->text() + " before root's privileges were given up",
+        "Send to " + port_address_->text() + ", or start the receiver with --listen " +
+            local.text()};
+  port_.reset();
+  const onehop::Endpoint address{local, port};
+  for (std::string& warning : opening_warnings(settings_, interface))
+    events_.warn(std::move(warning));
+  ONEHOP_TRYV(open_dpdk(address));
+  ONEHOP_TRY(opened, OpenPort::open({.settings = settings_,
+                                     .interface = interface,
+                                     .local = address,
+                                     .role = port_role(),
+                                     .has_fragments = has_fragments,
+                                     .dpdk = dpdk_.get()}));
+  port_ = std::move(opened);
+  port_address_ = local;
+  port_ifindex_ = ifindex;
+  has_fragments_ = has_fragments;
+  opened_by_ = ::geteuid();
+  tell_port(interface);
+  return success();
+}
+
+void DataPath::tell_port(const std::string& interface) {
+  const PortInfo info = port_->info();
+  api::End& facts = account_.facts;
+  facts.io_used = info.io;
+  facts.io_mode = info.mode;
+  facts.io_reason = port_->reason();
+  facts.port_memory_bytes = info.memory.count;
+  facts.interface = dpdk_ ? dpdk_->label() : interface;
+  events_.emit(api::PortOpened{facts.io_requested, facts.io_used, facts.io_mode, facts.io_reason});
+}
+
+Result<session::DataOpened> DataPath::opened(const session::RouteInfo& route) const {
+  const PortInfo info = port_->info();
+  const std::size_t headers = static_cast<std::size_t>(info.wire_overhead.count) - ethernet_bytes;
+  const std::size_t mtu = route.link.mtu_bytes;
+  std::size_t frame =
+      std::min<std::size_t>(mtu > headers ? mtu - headers : 0, info.frame_bytes_max);
+  if (settings_.frame_bytes != 0) {
+    if (settings_.frame_bytes > frame)
+      return Error{ExitCode::usage,
+                   fmt::format("use frames of {} bytes (--frame-size)", settings_.frame_bytes),
+                   fmt::format("{} carries at most {} with MTU {}", route.link.name, frame, mtu),
+                   "Leave --frame-size out"};
+    frame = settings_.frame_bytes;
+  }
+  ONEHOP_TRY(data_port, port_->local_port());
+  return session::DataOpened{
+      .data_port = data_port,
+      .frame_body_max_bytes = static_cast<std::uint32_t>(frame - wire::overhead_bytes),
+      .io = account_.facts.io_used,
+      .other_io = std::string{port_->other_io()}};
+}
+
+void DataPath::stop() noexcept {
+  timer_.cancel();
+  link_down_since_.reset();
+  api::End& facts = account_.facts;
+  if (engine_) {
+    // While the threads are there to ask.
+    facts.voluntary_switches_total = UsageMeter::voluntary_switches_total();
+    facts.thread_cpu_seconds = UsageMeter::thread_cpu_seconds();
+    engine_->thread.join();
+    facts.thread_cpu_seconds["engine"] =
+        std::chrono::duration<double>(engine_->thread.cpu_time()).count();
+    account_.ended_at = monotonic_now();
+    account_.usage.close_span();
+  }
+  note_drops();
+  if (rate_thread_.joinable()) {
+    rate_thread_.request_stop();
+    rate_thread_.join();
+  } else if (rate_) {
+    tick_rate(monotonic_now());  // a transfer may be over before the first turn of the timer
+    rate_->publish_state(monotonic_now());
+  }
+  if (rate_) {
+    account_.close_data(links_->state.load());
+    say_single();
+  }
+  rate_.reset();
+  if (file_thread_) {
+    file_thread_->request_stop();
+    file_thread_->join();
+  }
+  engine_.reset();
+  chapters_.clear();
+  file_thread_.reset();
+  if (link_ && link_->name() != "none") facts.link_source = link_->name();  // as it was last read
+  link_.reset();
+  links_ = std::make_unique<SessionLinks>();
+}
+
+void DataPath::close_trace() {
+  if (trace_) {
+    if (auto closed = trace_->close(); !closed.has_value()) events_.warn(closed.error().message());
+  }
+  trace_.reset();
+}
+
+void DataPath::on_phase(session::Phase phase) {
+  account_.phase = phase;
+  account_.tell_unnamed();
+  emit_progress();
+}
+
+void DataPath::on_link(bool is_up) {
+  if (is_up)
+    link_down_since_.reset();
+  else if (!link_down_since_)
+    link_down_since_ = monotonic_now();
+}
+
+session::Arrival DataPath::arrival() const {
+  const PathReport report = links_->report.load();
+  const auto bytes = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, report.sent_total.count));  // as the receiver fills it: accepted
+  const std::uint64_t offered = account_.bytes_offered;
+  return {.bytes = bytes,
+          .is_up_to_us = report.app_buffer.is_backlogged ||
+                         (offered > 0 && bytes + account_.bytes_absent() >= offered)};
+}
+
+std::uint64_t DataPath::bytes_arrived() const {
+  const QueueTelemetry buffer =
+      engine_ ? links_->report.load().app_buffer : account_.last_state.path.app_buffer;
+  return static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, (buffer.drained_total + buffer.occupancy).count));
+}
+
+void DataPath::tick_rate(Instant now) {
+  if (rate_->has_trace()) rate_->set_cpu_total(process_cpu_time());
+  rate_->tick(now);
+}
+
+void DataPath::tick() {
+  const Instant now = monotonic_now();
+  if (account_.has_data()) {
+    account_.recent.add(now, bytes_arrived());
+    account_.recent_files.add(now, account_.files_done);
+  }
+  if (!rate_thread_.joinable() && rate_) tick_rate(now);
+  const rate::RateState state = links_->state.load();
+  if (account_.has_data()) account_.note_drains(now, state.path);
+  emit_progress();
+  account_.tell_unnamed();
+  account_.tick(now, bytes_arrived(), state);
+  account_.say_notices(state);
+  say_single();
+  timer_.expires_after(tick_period);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    // A timer that had run out before cancel() still calls back, without an error.
+    if (!error && engine_) tick();
+  });
+}
+
+// The engine shows it by the size of its frames.
+void DataPath::say_single() {
+  const Bytes payload = links_->report.load().payload_per_frame;
+  if (account_.facts.fragments != "on" || !account_.is_sending() || payload.count == 0 ||
+      payload > Bytes{wire::datagram_bytes_max / 2})
+    return;
+  account_.facts.fragments = "given_up";
+  events_.warn(
+      "--fragment: the path loses 0.1 % of its frames or more; from here on each frame is a "
+      "datagram of its own");
+}
+
+session::SessionEnd DataPath::end(const session::SessionEnd& end) {
+  close_trace();
+  return account_.end(end);
+}
+
+}  // namespace onehop::transfer

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// DataPath: what both hosts of a session drive: port, links, threads, what is read of the link, and
+// the account of it.
+//
+//   thread in run(): session ─▶ host ─▶ DataPath ─▶ starts engine, rate and file threads, joins
+//   them
+//
+// The thread in run() calls all of it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/law/make_law.hpp"
+#include "control/link/interface_drops.hpp"
+#include "control/link/link_watch.hpp"
+#include "control/rate/rate_thread.hpp"
+#include "control/rate/trace.hpp"
+#include "control/session/path_follower.hpp"
+#include "control/session/session.hpp"
+#include "control/transfer/account.hpp"
+#include "control/transfer/engine.hpp"
+#include "control/transfer/ports.hpp"
+#include "engine/file/file_thread.hpp"
+#include "engine/protocol/file_chapter.hpp"
+#include "engine/run/packet_protection.hpp"
+
+namespace onehop::transfer {
+
+class DataPath {
+ public:
+  DataPath(boost::asio::io_context& io, const Settings& settings, const Events& events,
+           std::string role);
+  ~DataPath();
+  DataPath(const DataPath&) = delete;
+  DataPath& operator=(const DataPath&) = delete;
+
+  // --- before the session
+  /// open_dpdk starts DPDK for --io dpdk, where it has not been; `local` where it is known by now.
+  [[nodiscard]] Result<void> open_dpdk(const std::optional<onehop::Endpoint>& local);
+  /// open_port opens the data port for the way to or from `local`; a second call for the same keeps
+  /// the port.
+  [[nodiscard]] Result<void> open_port(const std::string& interface, const IpAddress& local,
+                                       std::uint16_t port, bool has_fragments);
+  void close() noexcept {
+    port_.reset();
+    dpdk_.reset();
+  }
+  [[nodiscard]] Result<session::DataOpened> opened(const session::RouteInfo& route) const;
+
+  // --- the session's calls
+  /// start_sending starts all threads of a session whose blocks `worker` makes; start_receiving of
+  /// one whose blocks it takes, for files of these sizes.
+  [[nodiscard]] Result<session::EngineRings> start_sending(
+      const session::DataPlan& plan, std::unique_ptr<file::FileWorker> worker);
+  [[nodiscard]] Result<session::EngineRings> start_receiving(
+      const session::DataPlan& plan, std::unique_ptr<file::FileWorker> worker,
+      std::vector<std::uint64_t> sizes);
+  /// add_files makes the command that gives the engine of a receiving end its next chapter: files
+  /// of these sizes from index `first_file` on. No chapter is over before the engine has all its
+  /// blocks, so the session's bound (chapters_open_max) keeps the engine's.
+  [[nodiscard]] Command add_files(std::uint32_t first_file, std::span<const std::uint64_t> sizes);
+  /// stop joins engine, file and rate threads, in this order, and keeps what they counted.
+  void stop() noexcept;
+  /// follow_path opens on the new interface what an earlier one had: a port of that interface
+  /// alone, and what is read of the link. An Error: it cannot be had there, or no longer, because
+  /// the privileges are gone.
+  [[nodiscard]] Result<void> follow_path(const std::string& interface, const PathUpdate& path);
+  /// fall_back goes on over UDP where --io auto took AF_XDP and no frame comes back over it.
+  [[nodiscard]] Result<void> fall_back();
+  void on_phase(session::Phase phase);
+  void on_link(bool is_up);
+  void emit_progress() const { events_.emit(progress()); }
+  /// end: see Account.
+  [[nodiscard]] session::SessionEnd end(const session::SessionEnd& end);
+
+  /// arrival is what the receiving end has of the session under way.
+  [[nodiscard]] session::Arrival arrival() const;
+
+  [[nodiscard]] Account& account() { return account_; }
+  [[nodiscard]] SessionLinks& links() { return *links_; }
+  [[nodiscard]] OpenPort& port() { return *port_; }
+
+ private:
+  // --- data_path_start.cpp
+  [[nodiscard]] Result<void> start_control(const session::DataPlan& plan);
+  [[nodiscard]] Result<void> start_trace(const session::DataPlan& plan);
+  [[nodiscard]] Result<session::EngineRings> start_threads(
+      std::unique_ptr<Engine> engine, std::unique_ptr<file::FileWorker> worker);
+  [[nodiscard]] run::SessionKeys keys_of(const session::DataPlan& plan) const;
+
+  // --- data_path_link.cpp
+  /// has_kernel_link: false on a link that DPDK owns whole, where the kernel's interface is that of
+  /// the control connection.
+  [[nodiscard]] bool has_kernel_link() const { return !dpdk_ || !dpdk_->interface().empty(); }
+  [[nodiscard]] Result<Limits> limits_on(int ifindex) const;
+  /// open_link_sources finds what can be read of the link below `path`; again where the path has
+  /// changed to another one.
+  [[nodiscard]] Result<void> open_link_sources(const PathUpdate& path);
+  [[nodiscard]] Result<void> reopen_link_sources(const PathUpdate& path);
+  void tell_port(const std::string& interface);
+  void note_drops() noexcept;
+
+  void tick();
+  void tick_rate(Instant now);  ///< where it has no thread of its own: at the end that receives
+  void say_single();            ///< tells once that fragments have ended
+  void close_trace();
+  [[nodiscard]] std::uint64_t bytes_arrived() const;
+  [[nodiscard]] api::Progress progress() const;
+
+  const Settings& settings_;
+  const Events& events_;
+  Account account_;
+  boost::asio::steady_timer timer_;
+  std::unique_ptr<SessionLinks> links_;
+
+  std::unique_ptr<DpdkHost> dpdk_;  // before port_, which goes first
+  std::optional<OpenPort> port_;
+  std::optional<IpAddress> port_address_;
+  PortRole port_role() const {
+    return account_.is_sending() ? PortRole::sending : PortRole::receiving;
+  }
+  onehop::Endpoint peer_;      // of the session under way
+  PathUpdate path_;            // of its start, or the newest that has another interface
+  unsigned port_ifindex_ = 0;  // 0: of no interface of the kernel
+  std::optional<Instant> link_down_since_;
+  bool has_fragments_ = false;  // as the port was opened
+  unsigned opened_by_ = 0;      // effective user: another one could not open the port anew
+
+  int ifindex_ = 0;  // of the path that sources and port are open on
+  std::optional<link::LinkWatch> link_;
+  // Sending; from the first session on, also where one starts once more.
+  std::optional<link::InterfaceDrops> drops_;
+
+  std::unique_ptr<law::Controller> law_;
+  std::unique_ptr<rate::RateLoop> rate_;
+  // Sending only: the receiving end has no rate to set, and its thread in run() counts.
+  std::jthread rate_thread_;
+  std::optional<rate::TraceWriter> trace_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<file::FileThread> file_thread_;
+  std::vector<std::uint64_t> file_sizes_;  // receiving, of the first chapter; of the others:
+  std::deque<std::unique_ptr<protocol::FileChapter>> chapters_;
+};
+
+}  // namespace onehop::transfer

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// DataPath, the start of a session's data path: law, rate, file and engine threads, whoever makes
+// or takes the blocks.
+#include <fmt/format.h>
+
+#include "control/transfer/data_path.hpp"
+#include "engine/base/cpu.hpp"
+#include "engine/crypto/aead.hpp"
+#include "engine/file/block_pool.hpp"
+#include "engine/run/receiver_loop.hpp"
+#include "engine/run/sender_loop.hpp"
+#include "engine/wire/frame.hpp"
+
+namespace onehop::transfer {
+
+Result<session::EngineRings> DataPath::start_sending(const session::DataPlan& plan,
+                                                     std::unique_ptr<file::FileWorker> worker) {
+  ONEHOP_TRYV(start_control(plan));
+  run::SenderLoopConfig config;
+  config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
+  config.sender.body_bytes_max = plan.frame_body_max_bytes;
+  config.sender.block_slots = file::sender_slots;
+  account_.facts.block_pool_bytes = file::sender_slots * std::int64_t{block_bytes};
+  config.sender.is_repair_lazy = plan.is_repair_lazy;
+  ONEHOP_TRY(made, random_seed());
+  config.sender.skip_seed = std::move(made);
+  return start_threads(port_->make_sender(keys_of(plan), config, links_->for_engine()),
+                       std::move(worker));
+}
+
+Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& plan,
+                                                       std::unique_ptr<file::FileWorker> worker,
+                                                       std::vector<std::uint64_t> sizes) {
+  ONEHOP_TRYV(start_control(plan));
+  file_sizes_ = std::move(sizes);
+  run::ReceiverLoopConfig config;
+  config.frame_bytes = account_.facts.frame_bytes;
+  config.receiver.block_slots = file::receiver_slots;
+  account_.facts.block_pool_bytes = file::receiver_slots * std::int64_t{block_bytes};
+  config.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
+  config.receiver.is_repair_lazy = plan.is_repair_lazy;
+  config.receiver.rate_offer = links_->limits.load().rate_max;
+  config.receiver.file_sizes = file_sizes_;
+  ONEHOP_TRY(seed, random_seed());
+  config.challenge_seed = seed;
+  return start_threads(port_->make_receiver(keys_of(plan), config, links_->for_engine()),
+                       std::move(worker));
+}
+
+Command DataPath::add_files(std::uint32_t first_file, std::span<const std::uint64_t> sizes) {
+  while (!chapters_.empty() && chapters_.front()->is_released()) chapters_.pop_front();
+  chapters_.push_back(std::make_unique<protocol::FileChapter>(first_file, sizes));
+  return {.kind = CommandKind::add_files, .chapter = chapters_.back().get()};
+}
+
+run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {
+  const auto from_sender = crypto::direction_secret(plan.secret, crypto::Direction::from_sender, 0);
+  const auto from_receiver =
+      crypto::direction_secret(plan.secret, crypto::Direction::from_receiver, 0);
+  const bool is_sending = account_.is_sending();
+  return {.send = is_sending ? from_sender : from_receiver,
+          .receive = is_sending ? from_receiver : from_sender,
+          .key_interval_packets = plan.context.key_interval,
+          .backend = aead_backend(settings_)};
+}
+
+Result<void> DataPath::start_control(const session::DataPlan& plan) {
+  ONEHOP_TRYV(port_->connect(plan.peer));
+  peer_ = plan.peer;
+  path_ = plan.path;
+  const bool is_sending = account_.is_sending();
+  api::End& facts = account_.facts;
+  facts.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max
+                                         : plan.frame_body_max_bytes + wire::overhead_bytes;
+  facts.fragments = plan.has_fragments ? "on" : "off";
+  facts.aead = crypto::name(crypto::resolve(aead_backend(settings_)));
+  facts.key_exchange = plan.key_exchange;
+  facts.digest = crypto::digest_name(plan.context.digest);  // the sender's choice, at both ends
+  ONEHOP_TRY(limits, limits_on(plan.path.ifindex));
+  links_->limits.store(limits);
+  ifindex_ = plan.path.ifindex;
+  facts.repair = plan.is_repair_lazy ? "lazy" : "eager";
+  law::LawOptions options = law_options(settings_);
+  options.is_repair_lazy = plan.is_repair_lazy;
+  if (is_sending) account_.set_start(plan.peer.address.text(), options.params.safe_range);
+  ONEHOP_TRY(made, law::make_law(options));
+  law_ = std::move(made);
+  facts.law = law_->name();
+  if (is_sending && has_kernel_link()) {
+    ONEHOP_TRYV(open_link_sources(plan.path));
+  }
+  ONEHOP_TRYV(start_trace(plan));
+  rate_ = std::make_unique<rate::RateLoop>(*law_, links_->report, links_->limits, links_->grant,
+                                           links_->state, trace_ ? &*trace_ : nullptr);
+  facts.peer = plan.peer.address.text();
+  rate_->set_source(link_ ? &*link_ : nullptr);
+  if (is_sending) {
+    ONEHOP_TRY(started, rate::start_rate_thread(*rate_));
+    rate_thread_ = std::move(started);
+  }
+  return success();
+}
+
+Result<void> DataPath::start_trace(const session::DataPlan& plan) {
+  if (settings_.trace_file.empty() || trace_) return success();
+  const api::End& facts = account_.facts;
+  const std::size_t payload = wire::frame_payload_bytes(plan.frame_body_max_bytes, block_bytes);
+  const std::size_t wire =
+      payload + wire::overhead_bytes + static_cast<std::size_t>(port_->info().wire_overhead.count);
+  const std::string config = fmt::format(
+      "{} law {}{} target {} bounds {} io {} frame {} payload {} wire {} link {}", facts.role,
+      settings_.law, settings_.has_qcut ? "+qcut" : "", settings_.target, settings_.bounds,
+      facts.io_used, facts.frame_bytes, payload, wire, facts.link_source);
+  ONEHOP_TRY(trace, rate::TraceWriter::open(settings_.trace_file,
+                                            {settings_.command_line, ONEHOP_VERSION, config}));
+  trace_ = std::move(trace);
+  return success();
+}
+
+Result<session::EngineRings> DataPath::start_threads(std::unique_ptr<Engine> engine,
+                                                     std::unique_ptr<file::FileWorker> worker) {
+  account_.facts.file_io = worker->io_name();
+  file_thread_ = std::make_unique<file::FileThread>(std::move(worker), links_->file_to_engine,
+                                                    links_->engine_to_file);
+  ONEHOP_TRYV(file_thread_->start());
+  ONEHOP_TRY(core, choose_core(settings_.core));
+  engine_ = std::move(engine);
+  ONEHOP_TRYV(engine_->start(
+      {.poll = settings_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core}));
+  tick();
+  return session::EngineRings{&links_->commands, &links_->events};
+}
+
+}  // namespace onehop::transfer

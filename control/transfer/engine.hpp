@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Engine: the running engine core of one session with its links, whatever port it drives. The loop
+// is a template instantiated once per port (ports.cpp); this is the seam where the choice made on
+// the command line ends.
+#pragma once
+
+#include <functional>
+
+#include "control/rate/trace.hpp"
+#include "engine/base/latest.hpp"
+#include "engine/run/engine_thread.hpp"
+#include "engine/run/links.hpp"
+
+namespace onehop::transfer {
+
+/// SessionLinks: the six links between the threads of one session, and nothing else shared.
+struct SessionLinks {
+  // Sized so that no ring is ever what waits: block slots are at most 256, messages come in batches
+  // of at most 1000.
+  SpscRing<BlockRef> file_to_engine{1024};
+  SpscRing<BlockRef> engine_to_file{1024};
+  SpscRing<Command> commands{1024};
+  SpscRing<Event> events{4096};
+  Latest<PathReport> report;
+  Latest<RateGrant> grant;
+  Latest<rate::RateState> state;
+  Latest<Limits> limits;
+
+  [[nodiscard]] run::EngineLinks for_engine() {
+    return {file_to_engine, engine_to_file, commands, events, report, grant};
+  }
+};
+
+struct Engine {
+  /// start runs the loop on `thread`. It owns the loop and holds the address of `thread`, so an
+  /// Engine is never moved.
+  std::function<Result<void>(const run::EngineThreadConfig&)> start;
+  run::EngineThread thread;  ///< goes first, and joins: the loop outlives it
+};
+
+}  // namespace onehop::transfer

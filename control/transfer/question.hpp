@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Question: what a receiver asks its user, and the answer that comes from another thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+
+#include "control/transfer/api/transfer.hpp"
+
+namespace onehop::transfer {
+
+/// Question: an Offer that waits for its answer. ask() on the thread that prepares, answer() on
+/// any.
+class Question {
+ public:
+  std::uint64_t begin() {
+    const std::lock_guard lock{mutex_};
+    answer_.reset();
+    return ++id_;
+  }
+  /// wait_answer blocks until there is one; nothing where `stop` or the limit came first.
+  std::optional<api::Answer> wait_answer(const std::stop_token& stop,
+                                         std::chrono::nanoseconds limit) {
+    std::unique_lock lock{mutex_};
+    (void)has_answer_.wait_for(lock, stop, limit, [this] { return answer_.has_value(); });
+    ++id_;  // what comes later answers nothing
+    return answer_;
+  }
+  void answer(std::uint64_t id, api::Answer answer) {
+    const std::lock_guard lock{mutex_};
+    if (id != id_ || answer_) return;
+    answer_ = answer;
+    has_answer_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any has_answer_;
+  std::uint64_t id_ = 0;
+  std::optional<api::Answer> answer_;
+};
+
+}  // namespace onehop::transfer

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Receipt: a file that says of one session what was delivered, entry by entry, and a root over all
+// of it that is the same at both ends (docs/receipt.md defines it).
+//
+//   open ─▶ add() .. on_chapter_over() ─▶ [ nameless file ] ─▶ close() ─▶ FILE
+//
+// Entries are told of in any order, and written in that of the offer: those of a chapter when it is
+// over. So the memory is that of the chapters under way. The thread in run() calls it, and it may
+// block on the disk. An error on the way is kept for close(): nothing that is delivered depends on
+// it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "control/session/message.hpp"
+#include "control/transfer/api/transfer.hpp"
+#include "engine/base/fd.hpp"
+#include "engine/base/result.hpp"
+#include "engine/file/manifest.hpp"
+
+namespace onehop::transfer {
+
+/// name_of is the word of an outcome in events and receipts.
+[[nodiscard]] const char* name_of(FileOutcome outcome);
+
+class Receipt {
+ public:
+  /// open makes the file, which has no name before close(). Error: 8, it cannot be made there.
+  /// Syscalls: open, stat.
+  [[nodiscard]] static Result<std::unique_ptr<Receipt>> open(const api::Options& options,
+                                                             std::string_view role);
+  ~Receipt();
+  Receipt(const Receipt&) = delete;
+  Receipt& operator=(const Receipt&) = delete;
+
+  /// add takes what became of an entry, once per entry of a chapter.
+  void add(const file::ManifestEntry& entry, const session::FileDone& done,
+           std::string_view digest_kind);
+  /// on_chapter_over: the oldest chapter had so many entries, and all were added.
+  void on_chapter_over(std::size_t entries);
+  /// on_restart: what was added of files stands; all else is offered again, folders too.
+  void on_restart();
+
+  /// close writes the account and gives the file its name, over what has it. `is_complete`: every
+  /// entry that was offered was added. A receipt that is not complete and lists nothing leaves no
+  /// file. The root as text; empty where it is not complete. Error: 8. Syscalls: pwrite, fsync,
+  /// linkat, rename.
+  [[nodiscard]] Result<std::string> close(const api::End& end, bool is_complete);
+
+ private:
+  struct Item {
+    file::ManifestEntry entry;
+    FileOutcome outcome = FileOutcome::received;
+    unsigned name_number = 0;
+    std::string digest;  ///< as written; empty: it is not known
+  };
+  Receipt(std::string file, Fd fd, std::string temporary);
+  void write_head(const api::Options& options, std::string_view role);
+  void write_item(const Item& item);
+  void write_oldest();
+  void write_account(const api::End& end, bool is_complete);
+  void append(std::string_view text);
+  void flush();
+  [[nodiscard]] int give_name();
+  [[nodiscard]] std::string root_text() const;
+
+  const std::string file_;
+  const Fd fd_;
+  std::string temporary_;  // its name; empty: it has none
+  std::string buffer_;
+  std::uint64_t offset_ = 0;              // of the buffer in the file
+  int errno_value_ = 0;                   // the first error
+  std::array<std::byte, 32> root_;        // over what is written
+  std::map<std::uint32_t, Item> items_;   // not written yet, by index in the session
+  std::uint64_t entries_ = 0;             // written
+  std::uint64_t folders_ = 0;             // of them
+  std::uint64_t names_refused_ = 0;       // of them, files and folders
+  std::array<std::uint64_t, 5> files_{};  // of the others, by outcome
+};
+
+}  // namespace onehop::transfer

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sender: names files, finds the way to the peer, opens the port, and runs one session.
+#include <boost/asio/post.hpp>
+
+#include <deque>
+
+#include "control/link/emulated_source.hpp"
+#include "control/session/chapter.hpp"
+#include "control/session/connect.hpp"
+#include "control/session/send_session.hpp"
+#include "control/transfer/noack_keeper.hpp"
+#include "control/transfer/noack_record.hpp"
+#include "control/transfer/sender_token.hpp"
+#include "control/transfer/side.hpp"
+#include "engine/base/descriptors.hpp"
+#include "engine/file/scan_thread.hpp"
+#include "engine/file/source.hpp"
+
+namespace onehop::transfer {
+namespace {
+
+class Sender final : public Side, public session::SendHost {
+ public:
+  Sender(api::SendOptions options, api::Handler handler)
+      : Side{options.common, std::move(handler), "send"}, options_{std::move(options)} {
+    settings_.rate_memory = options_.rate_memory_file;
+    if (options_.has_mac_noack) settings_.tid = noack_tid_of(settings_.priority == "background");
+  }
+
+ private:
+  // --- Side
+  Result<void> check_own() const override;
+  Result<void> open_own() override;
+  Result<session::SessionEnd> run_own() override;
+  void interrupt_own() override {
+    events_.say(!path_.account().has_data() ? "interrupted before anything was sent"
+                : path_.account().is_stream ? "interrupted: nothing of the stream is kept"
+                                            : "interrupted: the peer keeps what arrived");
+    session_->interrupt();
+  }
+
+  // --- session::SendHost
+  void next_chapter(session::TakeChapter take) override {
+    take_ = std::move(take);
+    give_chapter();
+  }
+  session::KnownTree known() override {
+    const file::ScanKnown known = scan_->known();
+    return {known.files, known.bytes, known.is_complete};
+  }
+  Result<std::shared_ptr<const file::Manifest>> offer_again(
+      const std::vector<session::Unsettled>& chapters) override;
+  Result<session::DataOpened> open_data(const session::PeerLink& link) override;
+  void on_accepted(const session::Accepted& accepted) override;
+  Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
+  void stop_data() noexcept override;
+  Result<void> fall_back() override { return path_.fall_back(); }
+  Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
+    return path_.follow_path(interface, path);
+  }
+  void on_link(bool is_up) override { path_.on_link(is_up); }
+  void on_phase(session::Phase phase) override { path_.on_phase(phase); }
+  void on_event(const Event& event) override;
+  void on_file_done(const session::FileDone& done, const file::ManifestEntry& entry) override {
+    path_.account().on_file_done(entry, done);
+  }
+  void on_chapter_over(const file::Manifest& manifest) override {
+    path_.account().on_chapter_over(manifest);
+    std::erase(offered_, find_offered(manifest));
+  }
+  void on_notice(const std::string& text) override { events_.say(text); }
+  void on_warning(const std::string& text) override { events_.warn(text); }
+  Result<void> start_noack_keeper(const session::RouteInfo& route);
+  Result<void> set_noack(const session::DataPlan& plan);
+  Result<void> open_files();
+  void give_chapter();
+  std::optional<session::OfferedChapter> take_scanned(file::ScanChapter chapter);
+  void note_known();
+  [[nodiscard]] std::shared_ptr<file::SourceFiles> find_offered(
+      const file::Manifest& manifest) const;
+  void note_problems(std::span<const file::ScanProblem> problems);
+  /// What was left out is a failure of a run that else succeeded.
+  void end_with_failure(session::SessionEnd& end) const;
+  Result<session::SendOptions> session_options();
+
+  const api::SendOptions options_;
+  std::unique_ptr<file::ScanThread> scan_;
+  std::optional<session::OfferedChapter> first_;  // until the session asks for it
+  session::TakeChapter take_;                     // the session waits for a chapter
+  // What the session has, in the order in which it was given.
+  std::deque<std::shared_ptr<file::SourceFiles>> offered_;
+  std::deque<file::SourceChapter> accepted_;  // until the data path starts
+  file::Source* source_ = nullptr;            // the data path's, while it runs
+  api::Started started_;
+  bool is_found_told_ = false;
+  std::uint64_t failures_ = 0;  // of what was left out; the first:
+  Error first_failure_;
+  std::string peer_;
+  std::optional<NoAckKeeper> noack_;
+  std::shared_ptr<session::SendSession> session_;
+};
+
+Result<void> Sender::check_own() const {
+  ONEHOP_TRY(to, parse_peer(options_.to, settings_.interface));
+  if (to.host.empty())
+    return Error{ExitCode::usage, "read --to", "it names no host",
+                 "Write --to HOST or --to HOST:PORT"};
+  ONEHOP_TRYV(check_send_options(options_));
+  if (options_.stream_fd >= 0) {
+    if (!options_.paths.empty() || options_.stream_name.empty())
+      return Error{ExitCode::usage, "send a stream",
+                   options_.paths.empty() ? "it has no name" : "there are paths beside it",
+                   "Write onehop send - --name NAME"};
+    ONEHOP_TRYV(file::validate({{{.name = options_.stream_name, .kind = file::EntryKind::piece}}}));
+  }
+  if (options_.has_fragments && settings_.frame_bytes != 0)
+    return Error{ExitCode::usage, "use --fragment with --frame-size",
+                 "a datagram in fragments is as large as UDP allows", "Leave one of them out"};
+  if (options_.has_mac_noack && settings_.repair != "lazy")
+    return Error{ExitCode::usage, "use --mac-noack",
+                 "without the MAC's acknowledgements each loss on the air is a lost frame, which "
+                 "eager repair would take for congestion",
+                 "Add --repair lazy"};
+  return success();
+}
+
+Result<void> Sender::open_own() {
+  ONEHOP_TRY(to, parse_peer(options_.to, settings_.interface));
+  const auto route = session::find_route_to(to.host, settings_.interface);
+  // A name or a route that is not there yet may come while the session tries to connect.
+  if (!route) {
+    const PortKind* const kind = port_kind(settings_.io);
+    const bool can_wait = (kind == nullptr || !kind->is_bound) && !options_.has_mac_noack &&
+                          route.error().code == ExitCode::peer_unreachable;
+    if (can_wait) return success();
+    return route.error();
+  }
+  ONEHOP_TRYV(start_noack_keeper(route.value()));
+  return path_.open_port(route.value().link.name, route.value().source, 0, options_.has_fragments);
+}
+
+/// The keeper is made before there are threads and before the code is known (noack_keeper.hpp).
+Result<void> Sender::start_noack_keeper(const session::RouteInfo& route) {
+  if (!options_.has_mac_noack) return success();
+  const NoAckKeeper::Config config{.ifindex = route.link.ifindex,
+                                   .interface = route.link.name,
+                                   .tid = *settings_.tid,
+                                   .record_folder = noack_record_folder};
+  ONEHOP_TRY(made, NoAckKeeper::start(config));
+  events_.warn(noack_warning(config));
+  noack_.emplace(std::move(made));
+  return success();
+}
+
+/// The scan goes on beside the transfer; what the command line names is checked here.
+Result<void> Sender::open_files() {
+  const auto on_ready = [this] { boost::asio::post(io_, [this] { give_chapter(); }); };
+  ONEHOP_TRY(scan,
+             options_.stream_fd >= 0
+                 ? file::ScanThread::start_stream(
+                       {.fd = options_.stream_fd, .name = options_.stream_name}, on_ready)
+                 : file::ScanThread::start(options_.paths, scan_options(options_), {}, on_ready));
+  scan_ = std::move(scan);
+  while (!first_) {
+    ONEHOP_TRY(first, scan_->wait_next());
+    first_ = take_scanned(std::move(first));
+  }
+  return success();
+}
+
+void Sender::give_chapter() {
+  if (!take_) return;
+  auto offered = std::exchange(first_, std::nullopt);
+  while (!offered) {
+    auto next = scan_->try_next();
+    if (!next) return;
+    if (next->has_error()) return std::exchange(take_, nullptr)(next->error());
+    offered = take_scanned(std::move(*next).value());
+  }
+  std::exchange(take_, nullptr)(*std::move(offered));
+}
+
+/// Nothing: the chapter has problems alone, and another one follows it.
+std::optional<session::OfferedChapter> Sender::take_scanned(file::ScanChapter chapter) {
+  note_problems(chapter.problems);
+  started_.found = {.files = chapter.counts.files,
+                    .folders = chapter.counts.folders,
+                    .bytes_total = chapter.counts.bytes,
+                    .hard_links = chapter.counts.hard_links,
+                    .has_more_hard_links = chapter.counts.has_more_hard_links};
+  started_.is_all_found = chapter.is_last;
+  note_known();
+  if (chapter.source.files.empty() && !chapter.is_last) return std::nullopt;
+  offered_.push_back(std::make_shared<file::SourceFiles>(std::move(chapter.source)));
+  return session::OfferedChapter{{offered_.back(), &offered_.back()->manifest}, chapter.is_last};
+}
+
+/// The scan runs ahead of what is offered, and so does what is expected.
+void Sender::note_known() {
+  const file::ScanKnown known = scan_->known();
+  path_.account().bytes_expected = known.bytes;
+  path_.account().files_expected = known.files;
+  path_.account().is_all_known = known.is_complete;
+  if (!started_.is_all_found || started_.role.empty() || is_found_told_) return;
+  is_found_told_ = true;
+  events_.emit(started_.found);
+}
+
+void Sender::note_problems(std::span<const file::ScanProblem> problems) {
+  if (problems.empty()) return;
+  events_.emit(left_out_of(problems));
+  for (const file::ScanProblem& problem : problems) {
+    if (!file::is_failure(problem) || failures_++ > 0) continue;
+    first_failure_ = {ExitCode::partly_done, "send " + file::display_name(problem.path),
+                      problem.cause, "All else was sent. --report FILE lists what was left out", 0};
+  }
+}
+
+void Sender::end_with_failure(session::SessionEnd& end) const {
+  if (end.code != ExitCode::done || failures_ == 0) return;
+  end.code = ExitCode::partly_done;
+  end.error = first_failure_;
+  if (failures_ > 1)
+    end.error.cause += " (and " + std::to_string(failures_ - 1) + " more were left out)";
+}
+
+Result<session::SendOptions> Sender::session_options() {
+  ONEHOP_TRY(to, parse_peer(options_.to, settings_.interface));
+  session::SendOptions options;
+  options.host = to.host;
+  options.port = to.port;
+  options.limits.connect = Nanos{static_cast<Nanos::rep>(options_.wait_seconds * 1e9)};
+  options.digest = digest_kind(settings_);
+  options.key_interval = settings_.key_interval_packets;
+  options.is_repair_lazy = settings_.repair == "lazy";
+  options.has_fragments = options_.has_fragments;
+  options.dscp = dscp_of(settings_);
+  options.interface = settings_.interface;
+  if (auto token = sender_token(*code_, options_.paths, options_.stream_name); token.has_value())
+    options.token = token.value();
+  else
+    events_.say(token.error().message() +
+                ": should the link die, the receiver takes the next run for another sender's");
+  return options;
+}
+
+Result<session::SessionEnd> Sender::run_own() {
+  if (!code_)
+    return Error{ExitCode::usage, "send without a code", "both ends need the same",
+                 "Take the receiver's"};
+  if (!settings_.link_model.empty()) {
+    // Now, and not when the peer has accepted.
+    ONEHOP_TRYV(link::EmulatedSource::open(settings_.link_model));
+  }
+  path_.account().is_stream = options_.stream_fd >= 0;
+  ONEHOP_TRYV(path_.account().begin_receipt());
+  ONEHOP_TRYV(open_files());
+  ONEHOP_TRY(options, session_options());
+  session_ = session::make_send_session(io_, std::move(options), *code_, *this);
+  if (options_.has_fragments)
+    events_.warn(
+        "--fragment is an experiment: one lost frame is a lost datagram of 64 KB, and what is left "
+        "of 40 of them fills the receiver's reassembly memory for 30 s, for every program on it");
+  started_.role = "send";
+  started_.to = options_.to;
+  started_.version = ONEHOP_VERSION;
+  is_found_told_ = started_.is_all_found;
+  events_.emit(started_);
+  session::SessionEnd end;
+  session_->start([&](const session::SessionEnd& ended) { end = ended; });
+  io_.run();
+  end_with_failure(end);
+  return path_.end(end);
+}
+
+/// One chapter of all that is left of those that the session had; what it has not begun to offer
+/// stays behind it. What was named itself is not left out.
+Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
+    const std::vector<session::Unsettled>& chapters) {
+  path_.account().on_restart();
+  file::SourceNames left;
+  std::vector<file::ScanProblem> problems;
+  for (const session::Unsettled& chapter : chapters) {
+    const std::shared_ptr<file::SourceFiles> offered = find_offered(*chapter.manifest);
+    std::erase(offered_, offered);
+    const file::SourceFiles& files = *offered;
+    left.roots = files.roots;
+    if (chapter.unsent) {
+      const auto& [entry, why] = *chapter.unsent;
+      if (!files.root_of(entry).is_folder || has_run_out(why.errno_value)) return why;
+      path_.account().on_left_out(files.manifest.files[entry]);
+      problems.push_back({.path = files.path_of(entry),
+                          .kind = why.errno_value != 0 ? file::ScanProblemKind::unreadable
+                                                       : file::ScanProblemKind::changed,
+                          .cause = why.cause});
+    }
+    for (std::size_t i = 0; i < files.places.size(); ++i) {
+      if (chapter.is_settled[i]) continue;
+      left.manifest.files.push_back(files.manifest.files[i]);
+      left.places.push_back(files.places[i]);
+    }
+  }
+  const std::vector<file::ManifestEntry> asked = left.manifest.files;
+  auto again = file::look_again(std::move(left), problems);
+  note_problems(problems);
+  if (again.has_error()) return again.error();
+  const auto& offered = again.value().manifest.files;
+  for (std::size_t i = 0, at = 0; i < asked.size(); ++i)
+    if (at < offered.size() && offered[at].name == asked[i].name)
+      ++at;
+    else
+      path_.account().on_left_out(asked[i]);
+  offered_.push_front(std::make_shared<file::SourceFiles>(std::move(again).value()));
+  return std::shared_ptr<const file::Manifest>{offered_.front(), &offered_.front()->manifest};
+}
+
+std::shared_ptr<file::SourceFiles> Sender::find_offered(const file::Manifest& manifest) const {
+  const auto at = std::ranges::find_if(
+      offered_, [&manifest](const auto& files) { return &files->manifest == &manifest; });
+  ONEHOP_CHECK(at != offered_.end());
+  return *at;
+}
+
+Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
+  peer_ = link.peer.address.text();
+  ONEHOP_TRY(route, session::find_route(link.peer.address, settings_.interface));
+  ONEHOP_TRYV(path_.open_port(route.link.name, link.local.address, 0, options_.has_fragments));
+  ONEHOP_TRY(opened, path_.opened(route));
+  opened.is_stream = options_.stream_fd >= 0;
+  return std::move(opened);
+}
+
+void Sender::on_accepted(const session::Accepted& accepted) {
+  const session::Chapter& answered = accepted.chapter;
+  file::SourceChapter chapter;
+  chapter.first_file = answered.first_file;
+  chapter.files = find_offered(*answered.manifest);
+  chapter.claims = accepted.claims;
+  chapter.actions = answered.actions;
+  chapter.pack = answered.pack;
+  chapter.pack_roots = answered.pack_roots;
+  chapter.is_last = answered.is_last;
+  path_.account().set_place(peer_, accepted.folder);
+  if (source_ != nullptr)
+    source_->add(std::move(chapter));
+  else
+    accepted_.push_back(std::move(chapter));
+}
+
+Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
+  ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
+  ONEHOP_TRYV(set_noack(plan));
+  const file::SourceOptions wanted{file::sender_slots, plan.context.digest, plan.compare_key};
+  auto source = std::make_unique<file::Source>(wanted, std::move(io));
+  for (file::SourceChapter& chapter : accepted_) source->add(std::move(chapter));
+  accepted_.clear();
+  source_ = source.get();
+  return path_.start_sending(plan, std::move(source));
+}
+
+void Sender::stop_data() noexcept {
+  source_ = nullptr;
+  accepted_.clear();
+  path_.stop();
+  if (!noack_) return;
+  if (const auto undone = noack_->clear(); !undone) events_.warn(undone.error().message());
+}
+
+void Sender::on_event(const Event& event) {
+  Account& account = path_.account();
+  if (event.kind == EventKind::first_data) account.on_first_data(event.at);
+  if (event.kind == EventKind::all_arrived) account.all_arrived_at = event.at;
+  if (event.kind != EventKind::file_message) return;
+  if (event.block.kind == FileMessageKind::skipped) account.on_skipped(event.block.length);
+  if (event.block.kind == FileMessageKind::hole)
+    account.on_hole(event.block.file, event.block.length);
+}
+
+Result<void> Sender::set_noack(const session::DataPlan& plan) {
+  if (!noack_) return success();
+  // Not without the map: on its TID the frames after those of an earlier run may be dropped
+  // (noack_keeper.hpp).
+  if (!plan.is_repair_lazy)
+    return Error{ExitCode::refused_by_peer, "send without the MAC's acknowledgements (--mac-noack)",
+                 "the peer keeps to eager repair",
+                 "Leave --mac-noack out, or start the receiver without --repair eager"};
+  if (plan.path.ifindex != noack_->ifindex())
+    return Error{ExitCode::io_unavailable, "set the no-ack map (--mac-noack)",
+                 "the way to the peer leads through another interface than when this run began",
+                 "Run the same command again"};
+  return noack_->set();
+}
+
+}  // namespace
+
+std::unique_ptr<Side> make_sender(api::SendOptions options, api::Handler handler) {
+  return std::make_unique<Sender>(std::move(options), std::move(handler));
+}
+
+}  // namespace onehop::transfer

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Settings: the options of one transfer with what was read out of them, and the small steps from an
+// option's words to values. Pure but for random_seed(); any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/law/make_law.hpp"
+#include "control/transfer/api/transfer.hpp"
+#include "engine/base/result.hpp"
+#include "engine/crypto/aead.hpp"
+#include "engine/crypto/digest.hpp"
+#include "engine/file/tree_scan.hpp"
+
+namespace onehop::transfer {
+
+struct Settings : api::Options {
+  law::LawParams params;      ///< with what law_params says
+  std::string params_of;      ///< the law that law_params is for; empty: there was none
+  std::optional<int> tid;     ///< of data frames on Wi-Fi, in place of the one of the priority
+  std::string aead = "auto";  ///< ipsec-mb, openssl: `onehop bench` compares them
+  std::string rate_memory;    ///< file of RateMemory; empty: none
+};
+
+/// read_settings reads law_params and refuses what no transfer can be made with. Error: 2, and what
+/// choose_core says.
+[[nodiscard]] Result<Settings> read_settings(const api::Options& options);
+
+/// words_of lists what an option takes that takes a few words: "--io", "--poll".
+[[nodiscard]] std::vector<std::string> words_of(std::string_view option);
+/// check_word refuses a value that words_of() does not list. Error: 2.
+[[nodiscard]] Result<void> check_word(std::string_view option, const std::string& value);
+/// check_send_options is of those that a sender alone has.
+[[nodiscard]] Result<void> check_send_options(const api::SendOptions& options);
+
+/// Endpoint: HOST[:PORT], V6, [V6][:PORT], or :PORT. host is empty where none was given.
+struct Endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+};
+inline constexpr std::uint16_t default_port = 7411;
+[[nodiscard]] Result<Endpoint> parse_endpoint(const std::string& text);
+/// parse_peer is parse_endpoint where the interface of a link-local address may be left open
+/// (with_scope()).
+[[nodiscard]] Result<Endpoint> parse_peer(const std::string& text, const std::string& interface);
+
+/// law_options refer to the words in `settings`.
+[[nodiscard]] law::LawOptions law_options(const Settings& settings);
+/// digest_kind is SHA-256 also where a receipt states digests: what it states must not be one that
+/// can be made for other contents. A receiver that has it requires it of the sender.
+[[nodiscard]] crypto::DigestKind digest_kind(const api::Options& options);
+[[nodiscard]] crypto::AeadBackend aead_backend(const Settings& settings);
+/// priority_of is SO_PRIORITY: a TID's, or for background the lowest.
+[[nodiscard]] int priority_of(const Settings& settings);
+[[nodiscard]] std::uint8_t dscp_of(const api::Options& options);  ///< CS1 for background
+[[nodiscard]] Result<std::uint64_t> random_seed();
+
+/// scan_options are those for file::scan(); the words are checked.
+[[nodiscard]] file::ScanOptions scan_options(const api::SendOptions& options);
+[[nodiscard]] api::LeftOut left_out_of(std::span<const file::ScanProblem> problems);
+
+[[nodiscard]] api::Error to_api(const Error& error);
+[[nodiscard]] Error from_api(const api::Error& error);
+[[nodiscard]] Result<void> result_of(const api::Error& error);
+
+}  // namespace onehop::transfer
