@@ -4,9 +4,9 @@
 
 Goal:   a failed test is named with the command that plays it alone; one that passes when played
         again is called unsteady and not hidden; a skipped one says why; what another system does
-        not play is named; somebody who waits reads a line every three seconds; an interrupt ends
-        what was started; every part is somebody's turn, or known as too long; no part is off for a
-        package that is there.
+        not play is named; after a failed build nothing else is played; somebody who waits reads a
+        line every three seconds; an interrupt ends what was started; every part is somebody's turn,
+        or known as too long; no part is off for a package that is there.
 Method: a project of Meson with a test of each kind, played by tools/dev/check.d; tools/check itself
         for its arguments.
 Bounds: lines at most 3 s apart while a command is silent for 6 s.
@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools/dev/check.d"))
 
+import check  # noqa: E402
 import parts  # noqa: E402
 import systems  # noqa: E402
 from run import Commands, Failure, log_of, targets_of  # noqa: E402
@@ -84,6 +85,21 @@ def failed_build() -> None:
     assert not do.ninja("build", ["made"])
     failure = do.tally.failures[0]
     assert isinstance(failure, Failure) and "nothing" in failure.output, failure
+
+
+def after_failed_build() -> None:
+    """Nothing else is played: what it found would be of an older build."""
+    fails = parts.Part("build", "", 1, lambda do: do.one("build", ["false"], "false"))
+    never = parts.Part("rootless", "", 1, lambda do: do.one("played", ["true"], "true"))
+    aside = parts.Part("headline", "", 1, lambda do: do.one("played", ["true"], "true"),
+                       is_aside=True)
+    played = check.Check([fails, never, aside])
+    try:
+        played.play()
+    finally:
+        played.progress.stop()
+    assert list(played.tallies) == ["build"], played.tallies
+    assert played.off == {"rootless": "the build failed", "headline": "the build failed"}, played
 
 
 def vanished() -> None:
@@ -156,11 +172,11 @@ def interrupt() -> None:
 
 
 def arguments() -> None:
-    def check(*words: str) -> subprocess.CompletedProcess[str]:
+    def play_check(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, str(ROOT / "tools/dev/check.d/check.py"), *words],
                               capture_output=True, text=True, check=False)
 
-    listed = check("--list")
+    listed = play_check("--list")
     turns = [name for turn in parts.TURNS for name in turn]
     assert listed.returncode == 0 and len(turns) == len(set(turns)), listed
     for part in parts.MORE:
@@ -169,9 +185,9 @@ def arguments() -> None:
     names = [part.name for part in [*parts.PARTS, *parts.MORE]]
     for part in [*parts.PARTS, *parts.MORE]:
         assert set(part.needs) <= set(names[:names.index(part.name)]), f"{part.name}: its needs"
-    unknown = check("labb")
+    unknown = play_check("labb")
     assert unknown.returncode == 2 and "no part is called labb" in unknown.stderr, unknown
-    assert check("--all", "lab").returncode == 2
+    assert play_check("--all", "lab").returncode == 2
 
 
 def reasons() -> None:
@@ -193,6 +209,7 @@ def main() -> int:
         reasons()
         counts()
         failed_build()
+        after_failed_build()
         vanished()
         lines_while_silent()
         interrupt()

@@ -101,11 +101,20 @@ class Check:
             self.progress.enter(part.name)
             self.wait_for(part)
             self.play_part(part, self.progress.update)
+            if part.name == "build" and self.tallies[part.name].failures:
+                self.leave_out_others()
+                return
         self.start_asides()
         for part in self.asides:
             if not self.is_done[part.name].is_set():
                 self.progress.enter(part.name)
                 self.is_done[part.name].wait()
+
+    def leave_out_others(self) -> None:
+        """What was built before this is not played as if it were this."""
+        for part in [*self.front, *self.asides]:
+            if part.name not in self.tallies:
+                self.off[part.name] = "the build failed"
 
     def start_asides(self) -> None:
         if self.asides and self.thread is None:
