@@ -51,7 +51,10 @@ def interrupt(world, *paths, part, options=()) -> None:
     sender = world.start("send", *paths, "--to", world.address, "--max-rate", "200Mbit")
 
     def grown() -> bool:
-        found = [path for path in world.target.rglob(part) if not path.is_symlink()]
+        try:
+            found = [path for path in world.target.rglob(part) if not path.is_symlink()]
+        except FileNotFoundError:  # a stage of another session has just gone
+            return False
         return any(path.is_file() and path.stat().st_uid == receiver_uid(world) and
                    path.stat().st_blocks * 512 > SIZE // 3 for path in found)
 

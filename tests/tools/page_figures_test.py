@@ -16,7 +16,7 @@ from typing import Any
 
 ROOT = Path(sys.argv[1]).resolve()
 for name in ("papers.d", "compare.d"):
-    sys.path.insert(0, str(ROOT / "tools" / name))
+    sys.path.insert(0, str(ROOT / "tools/measure" / name))
 sys.dont_write_bytecode = True
 
 import lab as labs  # noqa: E402

@@ -52,7 +52,7 @@ def test_a_folder_within_the_repository(script) -> None:
     with tempfile.TemporaryDirectory() as work:
         for name in ("cargo", "cmake", "openssl"):  # never run: the folder is refused before
             (Path(work) / name).symlink_to("/bin/false")
-        folder = Path(script).resolve().parents[1] / "build-peers"
+        folder = Path(script).resolve().parents[2] / "build-peers"
         said = refused(script, 2, "--folder", str(folder),
                        environment={"PATH": f"{work}:{os.environ['PATH']}", "HOME": home})
         check("lies in the repository" in said and not folder.exists(),

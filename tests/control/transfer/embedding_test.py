@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 from program import free_address  # noqa: E402
 
 SOURCE, BUILD, COMPILER = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]

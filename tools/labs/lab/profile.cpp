@@ -188,7 +188,7 @@ std::vector<std::string> profile_folders() {
   // Of the sources, seen from a program of the build: BUILD/tools/labs/lab/onehop-lab.
   std::error_code ignored;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  folders.push_back((self.parent_path() / "../../../configs/lab").lexically_normal());
+  folders.push_back((self.parent_path() / "../../../../configs/lab").lexically_normal());
   folders.emplace_back(ONEHOP_LAB_PROFILES_INSTALLED);
   return folders;
 }
