@@ -237,14 +237,21 @@ TEST_CASE("a stopped source releases no more than the backlog limit when it goes
   CHECK(link.refused == 0);
 }
 
-TEST_CASE("frozen telemetry cannot overfill the queue", "[control][law]") {
+// Bounds: no frame refused, the link busy.
+TEST_CASE("frozen telemetry cannot overfill the queue, nor stop the sender", "[control][law]") {
   SafeRange law{{}};
   FluidLink link{law, {}};
   link.run(300ms);
   link.is_telemetry_frozen = true;
   link.p.link = mbit_per_s(60);
-  link.run(500ms);
+  link.run(100ms);
+  link.open_window();
+  link.run(400ms);
+  CHECK(use(link) >= 0.98);
+  link.is_telemetry_frozen = false;
+  link.run(200ms);
   CHECK(link.refused == 0);
+  CHECK(use(link) >= 0.98);
 }
 
 // Bounds: 100 ms to several Gbit/s; the source's CPU gives 3 Gbit/s here.

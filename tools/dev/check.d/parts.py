@@ -147,7 +147,7 @@ PARTS = [
     Part("build", "the program, its laboratories and their tests", 400, _build),
     Part("rootless", "suites unit, contract, scenario and tidy", 160,
          _suite(*ROOTLESS, processes=MANY)),
-    Part("headline", "goodput and delay of auto over ns-3, against tests/ns3/headline.json", 5,
+    Part("headline", "goodput, delay and fairness over ns-3, against tests/ns3/headline*.json", 12,
          _one("tools/measure/headline", "tools/measure/headline"), _no_ns3, is_aside=True,
          needs=("build",)),
     Part("lab", "the program over AF_XDP, shapers and netlink in network namespaces", 630,
