@@ -6,6 +6,8 @@ Owns the processes it starts and ends only those, by pid. Nothing here trusts wh
 program says of itself.
 """
 
+import collections
+import contextlib
 import os
 import signal
 import subprocess
@@ -38,9 +40,10 @@ def end_all() -> None:
 
 class Process:
     """A started process. output and errors are files in the work folder; rss_bytes_max stays 0
-    unless is_memory_read."""
+    unless is_memory_read, thread_switches empty unless are_threads_read."""
 
-    def __init__(self, command, work, label, env=None, is_memory_read=False) -> None:
+    def __init__(self, command, work, label, env=None, is_memory_read=False,
+                 are_threads_read=False) -> None:
         self.label = label
         self.output, self.errors = Path(work) / f"{label}.out", Path(work) / f"{label}.err"
         clean = {key: value for key, value in os.environ.items() if not key.startswith("SUDO_")}
@@ -57,12 +60,15 @@ class Process:
         self.exit_code: Any = None
         self.voluntary_switches_total: Any = None
         self.rss_bytes_max = 0
+        self._switches: dict[str, tuple[str, int]] = {}  # by thread: its name, and switches
         self._ended = threading.Event()
         with _alive_lock:
             _alive.add(self)
         threading.Thread(target=self._wait, daemon=True).start()
         if is_memory_read:
             threading.Thread(target=self._poll, daemon=True).start()
+        if are_threads_read:
+            threading.Thread(target=self._poll_threads, daemon=True).start()
 
     def _wait(self) -> None:
         _, status, usage = os.wait4(self.pid, 0)
@@ -89,6 +95,24 @@ class Process:
                     self.rss_bytes_max = max(self.rss_bytes_max, int(line.split()[1]) * 1024)
         except (FileNotFoundError, ProcessLookupError):
             pass  # the process ended meanwhile; the last value stands
+
+    def _poll_threads(self) -> None:
+        while not self._ended.wait(POLL_SECONDS):
+            for task in Path(f"/proc/{self.pid}/task").glob("*"):
+                with contextlib.suppress(OSError):  # it has ended; the last value stands
+                    name = (task / "comm").read_text().strip()
+                    if not name.startswith("onehop-") or task.name == str(self.pid):
+                        name = "plane"  # as the program itself names them
+                    self._switches[task.name] = (name.removeprefix("onehop-"),
+                                                 _switches((task / "status").read_text()))
+
+    @property
+    def thread_switches(self) -> dict[str, int]:
+        """thread_switches is how often each thread slept, by name, as last read."""
+        totals: collections.Counter[str] = collections.Counter()
+        for name, count in list(self._switches.values()):
+            totals[name] += count
+        return dict(totals)
 
     @property
     def is_alive(self) -> bool:
@@ -128,6 +152,12 @@ class Process:
     def tail(self) -> Any:
         text = self.errors.read_text(errors="replace") + self.output.read_text(errors="replace")
         return " | ".join(text.strip().splitlines()[-4:])[-600:]
+
+
+def _switches(status) -> int:
+    """_switches is how often a thread gave its core away, from its /proc/.../status."""
+    return next(int(line.split()[1]) for line in status.splitlines()
+                if line.startswith("voluntary_ctxt_switches:"))
 
 
 def _ksoftirqd_pids() -> Any:

@@ -36,6 +36,8 @@ class Outcome:
     rss_b_bytes: int = 0
     sender: dict = field(default_factory=dict)
     receiver: dict = field(default_factory=dict)
+    threads_a: dict = field(default_factory=dict)
+    threads_b: dict = field(default_factory=dict)
 
     @property
     def ns_per_byte(self) -> Any:
@@ -66,7 +68,7 @@ def event(process, kind) -> Any:
 
 
 def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=(),
-               while_running=None, is_memory_read=False) -> Any:
+               while_running=None, is_memory_read=False, are_threads_read=False) -> Any:
     """run_onehop moves `file` from a to `folder` on b; `extra` are options of the sender,
     `receive_extra` of the receiver. `while_running(sender)` is called once data is on its way to
     start."""
@@ -76,14 +78,15 @@ def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=
         receive = Process(
             lab.on("b", lab.onehop, "recv", "--once", "--dir", folder, "--listen", labs.ADDRESS_B,
                    "--io", io, "--json", *receive_extra), work, f"onehop-recv-{io}", env,
-            is_memory_read)
+            is_memory_read, are_threads_read)
         receive.wait_line('"start"', START_SECONDS_MAX)
         meter = SystemMeter()
         started_at = time.monotonic()
         command = [lab.onehop, "send", file, "--to", labs.ADDRESS_B, "--io", io, "--json", *extra]
         if trace is not None:
             command += ["--trace", trace]
-        sender = Process(lab.on("a", *command), work, f"onehop-send-{io}", env, is_memory_read)
+        sender = Process(lab.on("a", *command), work, f"onehop-send-{io}", env, is_memory_read,
+                         are_threads_read)
         if while_running is not None:
             while_running(sender)
         sender.wait(EXTRA_SECONDS + Path(file).stat().st_size * 8 / SLOWEST_BPS)
@@ -108,7 +111,8 @@ def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=
     return Outcome(size, sent["seconds"], sent["goodput_bps"],
                    sender.cpu_seconds + receive.cpu_seconds, softirq, busy, wall,
                    sender.voluntary_switches_total, receive.voluntary_switches_total,
-                   sender.rss_bytes_max, receive.rss_bytes_max, sent, received)
+                   sender.rss_bytes_max, receive.rss_bytes_max, sent, received,
+                   sender.thread_switches, receive.thread_switches)
 
 
 def refused_after(trace, skip_seconds) -> Any:
