@@ -19,10 +19,12 @@ constexpr Nanos state_interval{20ms};
 constexpr Nanos weight_max{20ms};  // a tick that came late says nothing about the time it missed
 // Ticks. Of the law's delay budget of (pi/2) d_1 = 6.3 ms a tick takes half of itself on the
 // average. Where the drain has not moved for long, 4 ms = d_1 do, for each tick wakes an idle core.
-// On Wi-Fi the rate moves from frame to frame, and while nothing flows the next start is looked
-// for.
-constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{4ms}, tick_wifi{2ms},
-    tick_paused{2ms}, tick_idle{20ms};
+// Where our own queue is the bottleneck and its port keeps it below the backlog limit, the rate
+// limits nothing, and a tick only moves that limit: 6 ms do, in which less leaves than stands there
+// (8 ms), so that the drain is still measured exactly. On Wi-Fi the rate moves from frame to frame,
+// and while nothing flows the next start is looked for.
+constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{4ms}, tick_held{6ms},
+    tick_wifi{2ms}, tick_paused{2ms}, tick_idle{20ms};
 // Under a law that is constant ticks serve statistics, trace and silence alone, and at its low
 // rates 10 ms are a few frames.
 constexpr Nanos tick_fixed{10ms};
@@ -205,7 +207,11 @@ void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
   } else {
     const bool is_moving = now - moved_at_ < moving_span;
     const bool is_slow = law_.is_constant() && state_.grant.rate < tick_fixed_rate_max;
-    const Nanos steady = sample.facts.medium == law::Medium::wifi ? tick_wifi : tick_steady;
+    const bool is_held =
+        state_.bottleneck == Bottleneck::tx_queue && law::pushes_back(sample.path.tx_queue.scope);
+    const Nanos steady = sample.facts.medium == law::Medium::wifi ? tick_wifi
+                         : is_held                                ? tick_held
+                                                                  : tick_steady;
     next_tick_in_ = is_moving ? tick_moving : is_slow ? tick_fixed : steady;
   }
 }

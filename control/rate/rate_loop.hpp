@@ -46,8 +46,9 @@ class RateLoop {
   void tick(Instant now);
 
   /// next_tick_in is when tick() should be called again: 0.5 ms while the first data is awaited
-  /// (for a second at most) and in its first 50 ms, then 1 ms, 4 ms in the steady state (2 ms on
-  /// Wi-Fi), 10 ms where a constant law gives less than 100 Mbit/s, 20 ms when nothing happens.
+  /// (for a second at most) and in its first 50 ms, then 1 ms, 4 ms in the steady state (6 ms where
+  /// the port holds the bottleneck's queue, 2 ms on Wi-Fi), 10 ms where a constant law gives less
+  /// than 100 Mbit/s, 20 ms when nothing happens.
   [[nodiscard]] Nanos next_tick_in() const noexcept { return next_tick_in_; }
 
   /// publish_state writes Latest<RateState> at once (tick() does so every 20 ms).
