@@ -37,6 +37,8 @@ class ReceiverLoop : public LoopBase<P> {
   static constexpr std::size_t rx_batches_per_turn_max = 64;
   static constexpr Nanos nap_min = 200us;   // shorter naps cost more than they save
   static constexpr Nanos nap_max = 2500us;  // longer: feedback at 4 per srtt would come late
+  // Where the sender wants reports to be rare. Longer: repair and file thread wait for a nap.
+  static constexpr Nanos nap_max_rare = 5ms;
   static constexpr Nanos ping_period_min = 10ms, ping_period_max = 100ms;  // 1 per srtt
   static constexpr std::int64_t ring_share = 4;  // a nap may fill a quarter of the receive ring
   // What gathers in a nap is opened at once; more than this leaves the second-level cache.
@@ -352,7 +354,8 @@ class ReceiverLoop : public LoopBase<P> {
     const Bytes wire = wire_frame_bytes() * static_cast<std::int64_t>(received_frames);
     const Bytes share = std::min(rx_ring_.capacity / ring_share, nap_bytes_max);
     const Nanos ring_lasts = rx_ring_.capacity.count == 0 ? nap_min : time_for(share, wire / span);
-    const Instant nap_until = std::min(report_at, now + std::clamp(ring_lasts, nap_min, nap_max));
+    const Nanos longest = receiver_.feedback_interval() > nap_max_rare ? nap_max_rare : nap_max;
+    const Instant nap_until = std::min(report_at, now + std::clamp(ring_lasts, nap_min, longest));
     return {.deadline = nap_until, .is_rx_wanted = false};
   }
 
