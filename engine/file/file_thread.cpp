@@ -17,6 +17,8 @@ namespace {
 // More messages than this in one nap: the nap was too long. A block is three or four messages, so
 // this is three blocks: at least half of what is read ahead, and still in the cache.
 constexpr std::size_t gathered_max = 12;
+// No more than these, of one block: the link is slow, and a nap of twice the limit gathers two.
+constexpr std::size_t gathered_slow = 4;
 // The kernel may delay a nap by this much to wake several threads at once. Larger than the default
 // of 50 us: fewer wake-ups of an idle core; still small beside the nap.
 constexpr unsigned long timer_slack_ns = 200'000;
@@ -28,7 +30,8 @@ Nanos next_nap(Nanos nap, std::size_t moved, Nanos limit) noexcept {
     nap = nap / 2;
   else if (moved * 2 < gathered_max)
     nap = nap * 2;
-  return std::clamp(nap, nap_min, limit);
+  const bool is_slow = moved <= gathered_slow && limit > nap_max_at_end;
+  return std::clamp(nap, nap_min, is_slow ? limit * 2 : limit);
 }
 
 FileThread::FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& to_engine,

@@ -47,7 +47,8 @@ class FileThread {
 };
 
 /// next_nap is the length of the next nap, from that of the last one and from how many messages
-/// moved since: many, shorter; few, longer. It stays within nap_min and `limit`.
+/// moved since: many, shorter; few, longer. It stays within nap_min and `limit`; where one block at
+/// most moves in a nap, within twice of it, but not at the end.
 [[nodiscard]] Nanos next_nap(Nanos nap, std::size_t moved, Nanos limit) noexcept;
 
 inline constexpr Nanos nap_min = 200us;

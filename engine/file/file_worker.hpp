@@ -15,7 +15,8 @@
 
 namespace onehop::file {
 
-// Longest naps. Shorter: more wake-ups for the same blocks, one per 3.5 ms at 600 Mbit/s.
+// Longest naps; twice as long on a slow link (next_nap()). Shorter: more wake-ups for the same
+// blocks, one per 3.5 ms at 600 Mbit/s.
 /// Reading. Longer: a faster link empties what is read ahead, and the lower queue holds only 8 ms.
 inline constexpr Nanos nap_max_reading = 8ms;
 /// Writing. Longer: a disk slower than the link idles, and what gathers looks like a slower disk.
