@@ -55,6 +55,7 @@ class LentBlocks {
   [[nodiscard]] const BlockRef& at(std::uint32_t slot) const noexcept { return slots_[slot].block; }
   [[nodiscard]] bool is_empty() const noexcept { return lent_ == 0; }
   [[nodiscard]] bool has_unsent() const noexcept { return !unsent_.empty(); }
+  [[nodiscard]] std::size_t unsent_count() const noexcept { return unsent_.size(); }
   /// can_start: a first copy waits, and there is room to tell of the block when it is sent.
   [[nodiscard]] bool can_start() const noexcept { return !unsent_.empty() && !sent_.full(); }
   /// sent_count: blocks that are sent and not known to have arrived.

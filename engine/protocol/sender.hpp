@@ -97,6 +97,8 @@ class Sender {
   }
   /// has_repairs: something known to be lost has not been sent again yet.
   [[nodiscard]] bool has_repairs() const noexcept { return !resend_.empty(); }
+  /// unsent_blocks: lent blocks of which not every byte was sent once.
+  [[nodiscard]] std::size_t unsent_blocks() const noexcept { return blocks_.unsent_count(); }
   /// is_credit_limited: a block waits, and only the peer's credit keeps it back.
   [[nodiscard]] bool is_credit_limited() const noexcept {
     return mode_ != Mode::idle && resend_.empty() && blocks_.has_unsent() && !has_credit();

@@ -34,6 +34,9 @@ class SenderLoop : public LoopBase<P> {
   static constexpr std::size_t rx_batches_per_turn_max = 8;
   /// Frames sent before feedback is looked at: 0.3 ms at 10 Gbit/s.
   static constexpr std::size_t tx_frames_per_turn_max = 256;
+  /// Blocks held that are not sent yet: what such a turn sends, and as much again. More waits in
+  /// the ring, where the file thread sees how far ahead it has read (file::ReadAhead).
+  static constexpr std::size_t blocks_ahead_max = 4;
 
   SenderLoop(P& port, const SessionKeys& keys, const SenderLoopConfig& config, EngineLinks links)
       : LoopBase<P>{port, keys, links},
@@ -162,9 +165,13 @@ class SenderLoop : public LoopBase<P> {
     if (violation_ == wire::Violation::none) violation_ = violation;
   }
 
+  /// can_take_block: a block or message that waits will be taken by the next turn.
+  [[nodiscard]] bool can_take_block() noexcept {
+    return links_.events.has_room() && sender_.unsent_blocks() < blocks_ahead_max;
+  }
   void take_blocks() noexcept {
     BlockRef block;
-    while (links_.events.has_room() && links_.from_file.pop(block)) {
+    while (can_take_block() && links_.from_file.pop(block)) {
       if (block.kind == FileMessageKind::block) {
         sender_.add_block(block);
       } else if (block.kind == FileMessageKind::end_of_files) {
@@ -201,6 +208,8 @@ class SenderLoop : public LoopBase<P> {
     // 5. When to come back: at once when only the limit of a turn ended the burst, with the next
     //    report when there is nothing to send, else when enough has drained.
     if (burst.frames == tx_frames_per_turn_max && !is_full && room > burst.wire) return {now};
+    const bool has_run_dry = sender_.unsent_blocks() == 0 && can_take_block();
+    if (!is_full && has_run_dry && !links_.from_file.is_empty()) return {now};
     if (!is_full && !sender_.has_data()) return {Instant::max()};
     return {refill_at(now, grant, pacer_, queue),
             sender_.is_credit_limited() || !is_well_filled(grant, queue)};

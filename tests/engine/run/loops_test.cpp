@@ -201,6 +201,27 @@ TEST_CASE(
   CHECK(pair.sender_side.report.load().srtt > Nanos{0});
 }
 
+// Goal:   blocks that will not be sent soon stay in the ring, where the file thread sees them and
+// stops reading: what was read long before it is sealed has left the cache. Method: 16 blocks are
+// there at once, at 10 Mbit/s. Bounds: 4 are held; at any time one at least, so that a queue that
+// is due does not wait for a block.
+TEST_CASE("a sender takes the blocks that it will send soon, and leaves the others in the ring") {
+  Pair pair{{50'000'000}};
+  pair.sender_side.grant.store({.rate = mbit_per_s(10), .backlog_max = kib(32)});
+  pair.start();
+  std::size_t most = 0, least = 16, waiting = 0;
+  for (int i = 0; i < 2000; ++i) {
+    pair.step();
+    if (i < 100) continue;
+    most = std::max(most, pair.sender->sender().unsent_blocks());
+    least = std::min(least, pair.sender->sender().unsent_blocks());
+    waiting = std::max(waiting, pair.sender_side.from_file.size());
+  }
+  CHECK(most == 4);
+  CHECK(least >= 1);
+  CHECK(waiting >= 10);
+}
+
 TEST_CASE("file messages go through in order, none lost when the ring is full") {
   Pair pair{{1}};
   std::vector<std::uint64_t> expected;
