@@ -30,6 +30,7 @@ class Outcome:
     softirq_seconds: float
     busy_seconds: float
     wall_seconds: float
+    client_seconds: float = 0  # of the sending program, from its start to its exit
     switches_a: int = 0
     switches_b: int = 0
     rss_a_bytes: int = 0
@@ -110,9 +111,9 @@ def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=
     (Path(folder) / Path(file).name).unlink(missing_ok=True)
     return Outcome(size, sent["seconds"], sent["goodput_bps"],
                    sender.cpu_seconds + receive.cpu_seconds, softirq, busy, wall,
-                   sender.voluntary_switches_total, receive.voluntary_switches_total,
-                   sender.rss_bytes_max, receive.rss_bytes_max, sent, received,
-                   sender.thread_switches, receive.thread_switches)
+                   sender.ended_at - sender.started_at, sender.voluntary_switches_total,
+                   receive.voluntary_switches_total, sender.rss_bytes_max, receive.rss_bytes_max,
+                   sent, received, sender.thread_switches, receive.thread_switches)
 
 
 def refused_after(trace, skip_seconds) -> Any:
