@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "engine/file/manifest.hpp"
+#include "engine/base/display_name.hpp"
 
 namespace onehop::p2p {
 
@@ -40,7 +40,7 @@ std::string lower(std::string text) {
 }
 
 std::string said_name(const Peer& peer) {
-  return file::display_name(peer.name) + " (" + peer.address + ")";
+  return display_name(peer.name) + " (" + peer.address + ")";
 }
 
 void add_name(std::string& names, const Peer& peer) {

@@ -13,7 +13,7 @@ void Chapter::answer(std::vector<FileAction> given, std::vector<std::uint8_t> fa
   is_answered = true;
   is_done.assign(actions.size(), false);
   files_left = roots_left = static_cast<std::size_t>(std::ranges::count_if(actions, has_digests));
-  auto made = std::make_shared<const file::Pack>(file::Pack::make(*manifest, kind, actions));
+  auto made = std::make_shared<const list::Pack>(list::Pack::make(*manifest, kind, actions));
   if (made->is_empty()) return;
   roots_left -= made->entries().size() - 1;
   pack = std::move(made);
@@ -42,7 +42,7 @@ std::span<const std::uint32_t> Chapter::take_packed(const RecordRun& run) {
   return entries;
 }
 
-Chapter* Chapters::add(std::shared_ptr<const file::Manifest> manifest, const Digest& manifest_hash,
+Chapter* Chapters::add(std::shared_ptr<const list::Manifest> manifest, const Digest& manifest_hash,
                        bool is_last) {
   if (manifest->files.size() >= file_index_max - next_file_) return nullptr;
   Chapter& chapter = open_.emplace_back();
@@ -80,9 +80,9 @@ bool Chapters::are_roots_announced() const noexcept {
          });
 }
 
-std::shared_ptr<const file::Manifest> Chapters::pop_over() {
+std::shared_ptr<const list::Manifest> Chapters::pop_over() {
   if (open_.empty() || !open_.front().is_over()) return nullptr;
-  std::shared_ptr<const file::Manifest> over = std::move(open_.front().manifest);
+  std::shared_ptr<const list::Manifest> over = std::move(open_.front().manifest);
   open_.pop_front();
   return over;
 }

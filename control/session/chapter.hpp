@@ -15,7 +15,7 @@
 
 #include "control/session/message.hpp"
 #include "control/session/session.hpp"
-#include "engine/file/pack.hpp"
+#include "engine/list/pack.hpp"
 
 namespace onehop::session {
 
@@ -30,14 +30,14 @@ namespace onehop::session {
 
 struct Chapter {
   std::uint32_t first_file = 0;
-  std::shared_ptr<const file::Manifest> manifest;
+  std::shared_ptr<const list::Manifest> manifest;
   Digest manifest_hash{};
   bool is_last = false;      ///< of the session
   bool is_answered = false;  ///< what follows is valid
   std::vector<FileAction> actions;
   std::vector<std::uint8_t> name_faults;        ///< as ChapterAnswer has them
-  std::shared_ptr<const file::Pack> pack;       ///< null: nothing is packed
-  std::shared_ptr<file::PackRoots> pack_roots;  ///< of `pack`; null: they are not known here
+  std::shared_ptr<const list::Pack> pack;       ///< null: nothing is packed
+  std::shared_ptr<list::PackRoots> pack_roots;  ///< of `pack`; null: they are not known here
   std::vector<bool> is_done;
   std::size_t files_left = 0;                       ///< that nothing was said about
   std::size_t roots_left = 0;                       ///< to be announced; one for all of the pack
@@ -51,7 +51,7 @@ struct Chapter {
   [[nodiscard]] bool has_entry(std::uint32_t file) const noexcept {
     return file >= first_file && file < pack_file();
   }
-  [[nodiscard]] const file::ManifestEntry& entry(std::uint32_t file) const {
+  [[nodiscard]] const list::ManifestEntry& entry(std::uint32_t file) const {
     return manifest->files[file - first_file];
   }
   [[nodiscard]] FileAction action(std::uint32_t file) const { return actions[file - first_file]; }
@@ -104,7 +104,7 @@ struct Accepted {
 class Chapters {
  public:
   /// add takes the next one and gives it its indices; null: there are no more indices.
-  [[nodiscard]] Chapter* add(std::shared_ptr<const file::Manifest> manifest,
+  [[nodiscard]] Chapter* add(std::shared_ptr<const list::Manifest> manifest,
                              const Digest& manifest_hash, bool is_last);
   /// find gives the chapter of an index; null: none that is under way.
   [[nodiscard]] Chapter* find(std::uint32_t file) noexcept;
@@ -113,7 +113,7 @@ class Chapters {
   /// take_root keeps the root of a file or a pack that is still to be announced; false: it is not.
   [[nodiscard]] bool take_root(std::uint32_t file, const Digest& root);
   /// pop_over forgets the first chapter if it is over; its manifest, or null.
-  [[nodiscard]] std::shared_ptr<const file::Manifest> pop_over();
+  [[nodiscard]] std::shared_ptr<const list::Manifest> pop_over();
   /// restart forgets all: the next one begins at index 0.
   void restart() { *this = {}; }
 

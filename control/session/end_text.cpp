@@ -7,7 +7,7 @@
 #include "control/session/session_machine.hpp"
 #include "control/session/tls.hpp"
 #include "engine/base/descriptors.hpp"
-#include "engine/file/symlink_rule.hpp"
+#include "engine/list/symlink_rule.hpp"
 #include "engine/wire/feedback.hpp"
 
 namespace onehop::session {
@@ -40,7 +40,7 @@ bool is_way_missing(const Error& error) noexcept {
 std::string name_fault_text(FileOutcome outcome, int name_fault) {
   if (outcome == FileOutcome::name_taken)
     return "another entry of this session has this name there";
-  if (const auto text = file::symlink_fault_text(name_fault); !text.empty())
+  if (const auto text = list::symlink_fault_text(name_fault); !text.empty())
     return std::string{text};
   switch (name_fault) {
     case EEXIST: return "something else there has this name";

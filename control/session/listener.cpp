@@ -16,6 +16,7 @@
 #include "control/session/recv_session.hpp"
 #include "control/session/tcp_socket.hpp"
 #include "engine/base/descriptors.hpp"
+#include "engine/base/display_name.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::session {
@@ -177,7 +178,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     const std::string alpn = channel.alpn();
     if (alpn != alpn_name) {
       co_await refuse(half_open.channel, "this end speaks " + std::string{alpn_name} +
-                                             ", the other one " + file::display_name(alpn));
+                                             ", the other one " + display_name(alpn));
       co_return std::nullopt;
     }
     const Instant deadline = monotonic_now() + options_.limits.step;

@@ -149,7 +149,7 @@ void code(auto& c, Is<ManifestPart> auto& m) {
     c.u64(entry.size);
     c.u16(entry.mode, 0, 0777);
     c.u64(entry.mtime_ns);
-    c.u8(entry.kind, 0, number_of(file::EntryKind::piece));
+    c.u8(entry.kind, 0, number_of(list::EntryKind::piece));
   });
 }
 void code(auto& c, Is<ChapterEnd> auto& m) {
@@ -206,7 +206,7 @@ void code(auto& c, Is<FileDone> auto& m) {
   c.bytes(m.root);
   c.u8(m.outcome, 0, number_of(FileOutcome::name_refused));
   c.check(m.outcome != FileOutcome::there_unread);  // which is said by the action alone
-  c.u16(m.name_number, 0, file::name_number_max);
+  c.u16(m.name_number, 0, list::name_number_max);
   c.check(m.name_number != 1);
   if (m.outcome == FileOutcome::name_refused) c.u8(m.name_fault, 1);
 }
@@ -215,7 +215,7 @@ void code(auto& c, Is<PackDone> auto& m) {
     c.u32(run.pack, 0, file_index_max);
     c.u32(run.first, 0, chapter_entries_max - 1);
     c.u32(run.count, 1, chapter_entries_max);
-    c.u16(run.name_number, 0, file::name_number_max);
+    c.u16(run.name_number, 0, list::name_number_max);
     c.check(run.name_number != 1);
     c.u8(run.outcome, 0, number_of(RecordOutcome::refused));
     if (run.outcome == RecordOutcome::refused) c.u8(run.name_fault, 1);

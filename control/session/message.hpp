@@ -39,7 +39,7 @@
 #include "engine/base/result.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/crypto/key_schedule.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/list/manifest.hpp"
 
 namespace onehop::session {
 
@@ -96,15 +96,15 @@ struct Offer {
   bool has_fragments = false;
 };
 struct ManifestPart {
-  std::vector<file::ManifestEntry> entries;
+  std::vector<list::ManifestEntry> entries;
 };
 struct ChapterEnd {
   Digest manifest_hash{};  ///< of the chapter's entries
   bool is_last = false;    ///< of the session
 };
 
-using file::FileAction;
-using file::has_digests;
+using list::FileAction;
+using list::has_digests;
 /// Accept: the session will be. The answer to the first chapter follows.
 struct Accept {
   std::uint16_t data_port = 0;
@@ -118,7 +118,7 @@ struct ChapterAnswer {
   Digest manifest_hash{};           ///< what was approved
   bool has_claims = false;          ///< ClaimParts follow, up to the one that is the last
   std::vector<FileAction> actions;  ///< one per entry
-  /// Errno, or file::SymlinkFault, of each FileAction::name_refused, in order.
+  /// Errno, or list::SymlinkFault, of each FileAction::name_refused, in order.
   std::vector<std::uint8_t> name_faults;
 };
 /// ClaimPart: consecutive blocks of `file` that the receiver holds, by their tags
@@ -160,7 +160,7 @@ struct FileRoot {
   Digest root{};
 };
 /// FileDone: nothing more happens to `file`. `name_number` gives its final name,
-/// file::numbered_leaf(); 0: as announced. One that is refused only after its blocks were sent has
+/// list::numbered_leaf(); 0: as announced. One that is refused only after its blocks were sent has
 /// its root all the same.
 struct FileDone {
   std::uint32_t file = 0;

@@ -78,7 +78,7 @@ class RecvMachine final : public SessionMachine {
   void end_restart(Instant now);
 
   /// KnownEntries: of what a restart ended, what may be offered again.
-  using KnownEntries = std::unordered_map<std::string, file::ManifestEntry>;
+  using KnownEntries = std::unordered_map<std::string, list::ManifestEntry>;
 
   [[nodiscard]] std::string again_hint() const override {
     return options_.is_once ? "Run the same commands again, this one first, to go on"

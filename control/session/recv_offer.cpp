@@ -72,11 +72,11 @@ Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
   // What a person approves is not empty. Later chapters may be, and what a restart left.
   const bool may_be_empty = state_ != State::reading_offer || offered_before_;
   if (!info->manifest.files.empty() || !may_be_empty)
-    if (const auto valid = file::validate(info->manifest); !valid) return refuse(valid.error());
-  if (file::manifest_hash(info->manifest) != info->manifest_hash)
+    if (const auto valid = list::validate(info->manifest); !valid) return refuse(valid.error());
+  if (list::manifest_hash(info->manifest) != info->manifest_hash)
     return violation("the hash of a chapter does not agree with its entries");
-  bytes_offered_ += file::total_bytes(info->manifest);
-  if (bytes_offered_ > file::ManifestLimits{}.total_bytes_max)
+  bytes_offered_ += list::total_bytes(info->manifest);
+  if (bytes_offered_ > list::ManifestLimits{}.total_bytes_max)
     return refuse({ExitCode::local_file_error, "take the list of files",
                    "its sizes have a sum that no disk holds", ""});
   if (!chapters_.has_room() || chapters_.has_last())
@@ -134,7 +134,7 @@ Error RecvMachine::refuse_unsaid(Error why) {
 Result<void> RecvMachine::note_changes(OfferInfo& info) {
   KnownEntries known = *std::exchange(offered_before_, std::nullopt);
   info.is_again = true;
-  for (const file::ManifestEntry& entry : info.manifest.files) {
+  for (const list::ManifestEntry& entry : info.manifest.files) {
     const auto before = known.extract(entry.name);
     if (before.empty()) return violation("the peer offers again what it did not offer before");
     info.is_changed.push_back(before.mapped() != entry);
@@ -239,7 +239,7 @@ void RecvMachine::send_claims(std::size_t entry) {
     if (!part.digests.empty()) send(part);
     part.digests.clear();
   };
-  for (const file::Claim& claim : decision_.claims[entry]) {
+  for (const Claim& claim : decision_.claims[entry]) {
     if (claim.block != part.first_block + part.digests.size() ||
         part.digests.size() == digests_per_message_max)
       send_run();

@@ -2,6 +2,7 @@
 #include "control/session/send_machine.hpp"
 
 #include "control/session/tls.hpp"
+#include "engine/base/display_name.hpp"
 
 namespace onehop::session {
 
@@ -179,7 +180,7 @@ Result<void> SendMachine::take_done(Instant now, const FileDone& done) {
     return violation("the peer reports a file as done that cannot be");
   if (chapter->roots.at(done.file) != done.root)
     return Error{ExitCode::verification_failed,
-                 "verify " + file::display_name(chapter->entry(done.file).name),
+                 "verify " + display_name(chapter->entry(done.file).name),
                  "the peer's digest of the file differs from ours", "Send it again"};
   chapter->is_done[done.file - chapter->first_file] = true;
   --chapter->files_left;
@@ -229,7 +230,7 @@ void SendMachine::begin_restart(Instant now, const BlockRef& failed) {
                            failed.failure == FileFailure::source_vanished;
   unsent_.reset();
   if (has_changed && restarted_names_.insert(name).second)
-    act(Notice{file::display_name(name) +
+    act(Notice{display_name(name) +
                " changed while it was being sent: it is sent again as it is now"});
   else
     unsent_ = failed;
@@ -260,15 +261,14 @@ void SendMachine::end_restart() {
     if (!unsent_ || !chapter.has_entry(unsent_->file)) continue;
     const std::size_t entry = unsent_->file - chapter.first_file;
     left.is_settled[entry] = true;
-    left.unsent = {entry,
-                   file_error(*unsent_, file::display_name(chapter.entry(unsent_->file).name))};
+    left.unsent = {entry, file_error(*unsent_, display_name(chapter.entry(unsent_->file).name))};
   }
   enter(State::opening_data, Instant::max(), step_);
   act(std::move(again));
 }
 
 void SendMachine::on_offered_again(Instant now,
-                                   Result<std::shared_ptr<const file::Manifest>> renewed) {
+                                   Result<std::shared_ptr<const list::Manifest>> renewed) {
   if (!renewed) return fail(now, renewed.error());
   if (const auto checked = check(*renewed.value()); !checked) return fail(now, checked.error());
   ready_.push_front({std::move(renewed).value(), is_last_again_});

@@ -27,7 +27,7 @@ class SendMachine final : public SessionMachine {
   /// on_chapter answers WantChapter. `known` is what the host knows of the whole by now.
   void on_chapter(Instant now, Result<OfferedChapter> chapter, const KnownTree& known);
   /// on_offered_again answers OfferAgain: with the entries that are left, as they are now.
-  void on_offered_again(Instant now, Result<std::shared_ptr<const file::Manifest>> renewed);
+  void on_offered_again(Instant now, Result<std::shared_ptr<const list::Manifest>> renewed);
   /// While the first chapter is on its way no answer is due; a refusal waits until it is said.
   [[nodiscard]] bool can_take_message() const noexcept override {
     return state_ != State::offering && SessionMachine::can_take_message();
@@ -62,7 +62,7 @@ class SendMachine final : public SessionMachine {
   [[nodiscard]] Result<void> take_accept(Accept&& accept);
   [[nodiscard]] Result<void> take_answer(Instant now, ChapterAnswer&& answer);
   [[nodiscard]] Result<void> take_claims(Instant now, const ClaimPart& part);
-  [[nodiscard]] static Result<void> check(const file::Manifest& manifest);
+  [[nodiscard]] static Result<void> check(const list::Manifest& manifest);
   void end_answer(Instant now);
   void set_answer_deadline(Instant now);
   void complete_if_over(Instant now);

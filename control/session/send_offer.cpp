@@ -24,8 +24,8 @@ void SendMachine::begin_offer() {
 
 /// A chapter may be empty: the last one, where nothing more was found, and what is left of a
 /// restart, where all of it is gone. The receiver refuses a tree that begins with one.
-Result<void> SendMachine::check(const file::Manifest& manifest) {
-  return manifest.files.empty() ? success() : file::validate(manifest);
+Result<void> SendMachine::check(const list::Manifest& manifest) {
+  return manifest.files.empty() ? success() : list::validate(manifest);
 }
 
 /// One chapter ahead of what is offered: the host makes it while this one is sent.
@@ -74,7 +74,7 @@ void SendMachine::begin_chapter(Instant now) {
   }
   const OfferedChapter next = std::move(ready_.front());
   ready_.pop_front();
-  if (chapters_.add(next.manifest, file::manifest_hash(*next.manifest), next.is_last) == nullptr)
+  if (chapters_.add(next.manifest, list::manifest_hash(*next.manifest), next.is_last) == nullptr)
     return fail(now, {ExitCode::local_file_error, "offer the files",
                       "they have more than " + std::to_string(file_index_max) + " entries",
                       "Send them in several sessions"});
@@ -84,7 +84,7 @@ void SendMachine::begin_chapter(Instant now) {
 
 void SendMachine::send_part(Instant now) {
   const Chapter& chapter = chapters_.open().back();
-  const std::vector<file::ManifestEntry>& entries = chapter.manifest->files;
+  const std::vector<list::ManifestEntry>& entries = chapter.manifest->files;
   ManifestPart part;
   for (std::size_t bytes = 0; next_entry_ < entries.size() && bytes < manifest_part_bytes &&
                               part.entries.size() < manifest_entries_per_part_max;
@@ -169,7 +169,7 @@ void SendMachine::end_answer(Instant now) {
   Chapter& chapter = *chapters_.unanswered();
   chapter.answer(std::move(answer_.actions), std::move(answer_.name_faults), context_.digest);
   if (chapter.pack != nullptr)
-    chapter.pack_roots = std::make_shared<file::PackRoots>(chapter.pack->entries().size());
+    chapter.pack_roots = std::make_shared<list::PackRoots>(chapter.pack->entries().size());
   bytes_total_ += chapter.bytes_of_blocks();
   // What the peer answered before it heard of a restart tells no more than what it keeps.
   if (state_ == State::restarting) return report_kept(chapter);

@@ -34,9 +34,8 @@
 #include "engine/base/units.hpp"
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/key_schedule.hpp"
-#include "engine/file/journal.hpp"
-#include "engine/file/manifest.hpp"
-#include "engine/file/pack_roots.hpp"
+#include "engine/list/manifest.hpp"
+#include "engine/list/pack_roots.hpp"
 
 namespace onehop::session {
 
@@ -73,9 +72,9 @@ struct SessionLimits {
   /// consider_all is for the answer to a chapter, all of which may be there: it is read before
   /// somebody is asked, and once more with the answer. What else is looked at before has the time
   /// of an offer, so that a question ends first.
-  [[nodiscard]] Nanos consider_all(const file::Manifest& chapter) const noexcept {
+  [[nodiscard]] Nanos consider_all(const list::Manifest& chapter) const noexcept {
     constexpr std::uint64_t seconds_max = 365 * 24 * 3600;  // a peer may claim any size
-    const std::uint64_t seconds = file::total_bytes(chapter) / hash_bytes_per_s;
+    const std::uint64_t seconds = list::total_bytes(chapter) / hash_bytes_per_s;
     return consider + offer + 2s * static_cast<std::int64_t>(std::min(seconds, seconds_max));
   }
   /// For our full-size PINGs to be answered. The engine itself gives up after 2 to 10 s.
@@ -192,9 +191,9 @@ class SessionHost {
   /// on_event: every event of the engine, after the session acted on it.
   virtual void on_event(const Event&) {}
   /// on_file_done: once per offered entry that the session gets to the end of.
-  virtual void on_file_done(const FileDone&, const file::ManifestEntry&) {}
+  virtual void on_file_done(const FileDone&, const list::ManifestEntry&) {}
   /// on_chapter_over: nothing more happens to the entries of this chapter.
-  virtual void on_chapter_over(const file::Manifest&) {}
+  virtual void on_chapter_over(const list::Manifest&) {}
   /// on_notice: what the user should know and need not act on.
   virtual void on_notice(const std::string& /*text*/) {}
   /// on_warning: what the user should act on.
@@ -203,7 +202,7 @@ class SessionHost {
 
 /// Claims: by entry of a chapter, what the receiver holds of a file, blocks ascending. Empty for
 /// files that it does not resume; empty altogether: none. As SourceOptions::claims takes it.
-using Claims = std::vector<std::vector<file::Claim>>;
+using Claims = std::vector<std::vector<Claim>>;
 
 /// SessionOptions are those of both ends.
 struct SessionOptions {
@@ -227,7 +226,7 @@ struct Accepted;  // chapter.hpp
 /// OfferedChapter: a run of entries, at most chapter_entries_max. They get the next indices in the
 /// session, in the order in which they are given; the first chapter begins at 0, and is not empty.
 struct OfferedChapter {
-  std::shared_ptr<const file::Manifest> manifest;
+  std::shared_ptr<const list::Manifest> manifest;
   bool is_last = false;
 };
 using TakeChapter = std::function<void(Result<OfferedChapter>)>;
@@ -238,7 +237,7 @@ struct Unsettled {
     std::size_t entry = 0;
     Error why;
   };
-  std::shared_ptr<const file::Manifest> manifest;
+  std::shared_ptr<const list::Manifest> manifest;
   std::vector<bool> is_settled;
   std::optional<Unsent> unsent;  ///< of one chapter at most
 };
@@ -251,7 +250,7 @@ class SendHost : public SessionHost {
   /// offer_again makes one chapter of the entries that are not settled, as they are now, after one
   /// of them changed while it was sent, or one could not be sent; indices begin anew. The data path
   /// is stopped. Error: one of them is no longer there, or must not be left out.
-  [[nodiscard]] virtual Result<std::shared_ptr<const file::Manifest>> offer_again(
+  [[nodiscard]] virtual Result<std::shared_ptr<const list::Manifest>> offer_again(
       const std::vector<Unsettled>& chapters) = 0;
   /// on_accepted of the first chapter comes before start_data(). Blocks in it cost the peer's
   /// patience only.
@@ -270,7 +269,7 @@ struct RecvOptions : SessionOptions {
 };
 /// OfferInfo: a chapter that is offered.
 struct OfferInfo {
-  file::Manifest manifest;       ///< validated
+  list::Manifest manifest;       ///< validated
   std::uint32_t first_file = 0;  ///< index of its first entry; 0: it is the session's first chapter
   bool is_last = false;
   Digest manifest_hash{};
@@ -280,7 +279,7 @@ struct OfferInfo {
   bool has_fragments = false;  ///< the data port must take datagrams of wire::datagram_bytes_max
   /// Of a chapter that is offered again: what was offered and is not any more. A part of it is of
   /// no use.
-  std::vector<file::ManifestEntry> left_out;
+  std::vector<list::ManifestEntry> left_out;
   /// is_again: it offers again what is left after a source changed. Then there is an is_changed per
   /// entry, true for one that was another before, so that nothing of it that came before is of use.
   bool is_again = false;
@@ -292,7 +291,7 @@ struct Decision {
   std::string folder;  ///< where they go: the sender shows it to its user
   std::vector<std::uint8_t> name_faults;  ///< as ChapterAnswer has them
   /// By ordinal of what will be packed, filled by the file side; null: it tells of no roots.
-  std::shared_ptr<file::PackRoots> pack_roots;
+  std::shared_ptr<list::PackRoots> pack_roots;
   /// The chapter is refused, for what tells of this machine: the peer learns that alone. Its code
   /// and text are this end's.
   std::optional<Error> refusal;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/display_name.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::session {
@@ -273,7 +274,7 @@ void SessionMachine::report_done(const Chapter& chapter, const FileDone& done) {
   if (!is_kept && is_named(done.outcome)) return;
   Tally& tally = is_kept ? kept_ : unnamed_;
   if (tally.total++ > 0) return;
-  tally.first = "'" + file::display_name(chapter.entry(done.file).name) + "'";
+  tally.first = "'" + display_name(chapter.entry(done.file).name) + "'";
   if (is_kept)
     tally.first +=
         std::string{role_ == Role::sender ? " exists there" : " exists"} + ", was kept, and " +
@@ -283,12 +284,12 @@ void SessionMachine::report_done(const Chapter& chapter, const FileDone& done) {
 }
 
 void SessionMachine::report_kept(const Chapter& chapter) {
-  const bool has_pack = file::has_pack(*chapter.manifest);
+  const bool has_pack = list::has_pack(*chapter.manifest);
   auto fault = chapter.name_faults.begin();
   for (std::uint32_t i = 0; i < chapter.actions.size(); ++i)
     if (!has_digests(chapter.actions[i])) {
       FileDone done = kept_by(chapter.actions[i], chapter.first_file + i);
-      done.is_small = has_pack && file::is_packable(chapter.manifest->files[i]);
+      done.is_small = has_pack && list::is_packable(chapter.manifest->files[i]);
       if (done.outcome == FileOutcome::name_refused) done.name_fault = *fault++;
       report_done(chapter, done);
     }
@@ -333,13 +334,13 @@ std::optional<Error> SessionMachine::verdict_of(const Message& message) {
     has_peer_verdict_ = true;
     const ExitCode code =
         refuse->code == ExitCode::authentication_failed ? refuse->code : ExitCode::refused_by_peer;
-    return Error{code, step_, peer_name_ + " refused: " + file::display_name(refuse->text),
+    return Error{code, step_, peer_name_ + " refused: " + display_name(refuse->text),
                  whose_options(refuse->text)};
   }
   if (const auto* failure = std::get_if<Failure>(&message)) {
     has_peer_verdict_ = true;
     return Error{exit_code_for_failure_of_peer(failure->code), step_,
-                 peer_name_ + " gave up: " + file::display_name(failure->text),
+                 peer_name_ + " gave up: " + display_name(failure->text),
                  whose_options(failure->text)};
   }
   if (const auto* bye = std::get_if<Bye>(&message)) {
@@ -354,9 +355,8 @@ std::optional<Error> SessionMachine::verdict_of(const Message& message) {
 
 std::string SessionMachine::name_of_file(std::uint32_t file) {
   const Chapter* const chapter = chapters_.find(file);
-  return chapter != nullptr && chapter->has_entry(file)
-             ? file::display_name(chapter->entry(file).name)
-             : "a file";
+  return chapter != nullptr && chapter->has_entry(file) ? display_name(chapter->entry(file).name)
+                                                        : "a file";
 }
 
 }  // namespace onehop::session

@@ -63,7 +63,7 @@ struct TakeOffered {  ///< receiving: have the host take a chapter; an Error of 
   std::shared_ptr<const OfferInfo> offer;
 };
 struct ChapterOver {  ///< tell the host
-  std::shared_ptr<const file::Manifest> manifest;
+  std::shared_ptr<const list::Manifest> manifest;
 };
 /// ChangePath: while the link is down nothing is sent on the connection; tell the host where it is
 /// up, then the engine.
@@ -72,7 +72,7 @@ struct ChangePath {
 };
 struct Report {  ///< what became of an entry
   FileDone done;
-  std::shared_ptr<const file::Manifest> manifest;
+  std::shared_ptr<const list::Manifest> manifest;
   std::size_t place = 0;  ///< in the manifest
 };
 struct Notice {

@@ -7,6 +7,7 @@
 #include "control/rate/trace.hpp"
 #include "control/transfer/digest_text.hpp"
 #include "control/transfer/time_left.hpp"
+#include "engine/base/display_name.hpp"
 #include "engine/base/rate_text.hpp"
 
 namespace onehop::transfer {
@@ -66,16 +67,16 @@ void Account::on_first_data(Instant at) {
 
 void Account::set_place(std::string peer, const std::string& folder) {
   facts.peer = std::move(peer);
-  facts.directory = file::display_name(folder);
+  facts.directory = display_name(folder);
 }
 
-void Account::on_file_done(const file::ManifestEntry& entry, const session::FileDone& done) {
+void Account::on_file_done(const list::ManifestEntry& entry, const session::FileDone& done) {
   if (receipt_) receipt_->add(entry, done, facts.digest);
   const bool is_verified =
       done.outcome == FileOutcome::received || done.outcome == FileOutcome::there;
   const bool is_as_offered = is_verified || done.outcome == FileOutcome::there_unread;
   if (!session::is_named(done.outcome))
-    unnamed_.items.push_back({.path = file::display_name(entry.name),
+    unnamed_.items.push_back({.path = display_name(entry.name),
                               .kind = name_of(done.outcome),
                               .cause = session::name_fault_text(done.outcome, done.name_fault),
                               .is_failure = true});
@@ -89,10 +90,10 @@ void Account::on_file_done(const file::ManifestEntry& entry, const session::File
   const bool is_one_of_many = done.is_small || entry.is_piece();
   const bool is_told = !is_one_of_many || !is_as_offered || settings_.has_all_files;
   if (entry.is_folder() || (done.is_small && !is_told)) return;
-  const std::string name = file::display_name(file::final_name(entry.name, done.name_number));
+  const std::string name = display_name(list::final_name(entry.name, done.name_number));
   facts.path += (facts.directory.ends_with('/') ? "" : "/") + name;
   if (!is_told) return;
-  events_.emit(api::FileDone{.name = file::display_name(entry.name),
+  events_.emit(api::FileDone{.name = display_name(entry.name),
                              .bytes = entry.size,
                              .digest_kind = facts.digest,
                              .digest = is_verified ? hex(done.root, facts.digest) : "",
@@ -102,7 +103,7 @@ void Account::on_file_done(const file::ManifestEntry& entry, const session::File
                              .path = facts.path});
 }
 
-void Account::count(const file::ManifestEntry& entry, const session::FileDone& done,
+void Account::count(const list::ManifestEntry& entry, const session::FileDone& done,
                     bool is_as_offered) {
   const bool is_unread = done.outcome == FileOutcome::there_unread;
   if (is_as_offered) {
@@ -130,7 +131,7 @@ void Account::count(const file::ManifestEntry& entry, const session::FileDone& d
   if (is_compared) facts.bytes_skipped_total -= std::min(facts.bytes_skipped_total, entry.size);
 }
 
-void Account::on_chapter_over(const file::Manifest& manifest) {
+void Account::on_chapter_over(const list::Manifest& manifest) {
   if (receipt_) receipt_->on_chapter_over(manifest.files.size());
 }
 
@@ -143,7 +144,7 @@ void Account::on_hole(std::uint32_t file, std::uint64_t bytes) {
   bytes_absent_ += bytes;
 }
 
-void Account::on_left_out(const file::ManifestEntry& entry) {
+void Account::on_left_out(const list::ManifestEntry& entry) {
   bytes_over_ += entry.size;
   bytes_absent_ += entry.size;
   files_done += entry.is_folder() ? 0 : 1;

@@ -17,7 +17,7 @@
 #include "control/transfer/receipt.hpp"
 #include "control/transfer/recent_rate.hpp"
 #include "control/transfer/usage.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/list/manifest.hpp"
 
 namespace onehop::transfer {
 
@@ -69,15 +69,15 @@ class Account {
   [[nodiscard]] std::optional<double> eta_seconds(std::uint64_t bytes_done) const;
   /// set_place: between whom the session is, and into which folder of the receiver the files go.
   void set_place(std::string peer, const std::string& folder);
-  void on_file_done(const file::ManifestEntry& entry, const session::FileDone& done);
-  void on_chapter_over(const file::Manifest& manifest);
+  void on_file_done(const list::ManifestEntry& entry, const session::FileDone& done);
+  void on_chapter_over(const list::Manifest& manifest);
   /// tell_unnamed emits a LeftOut of the entries since the last one whose names the receiver's file
   /// system cannot hold.
   void tell_unnamed();
   /// on_hole: so many bytes of `file` are a hole of the source, which nobody sends.
   void on_hole(std::uint32_t file, std::uint64_t bytes);
   /// on_left_out: sending; the entry is not offered again after a restart.
-  void on_left_out(const file::ManifestEntry& entry);
+  void on_left_out(const list::ManifestEntry& entry);
   /// on_skipped: so many bytes are at the receiver.
   void on_skipped(std::uint64_t bytes);
   /// begin_receipt begins the session's receipt, where one is asked for. Error: 8.
@@ -100,7 +100,7 @@ class Account {
   void forget_session();
 
  private:
-  void count(const file::ManifestEntry& entry, const session::FileDone& done, bool is_verified);
+  void count(const list::ManifestEntry& entry, const session::FileDone& done, bool is_verified);
   void close_receipt(session::SessionEnd& end);
   void remember_rate();
   void fill_path(const rate::RateState& state);

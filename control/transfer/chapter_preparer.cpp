@@ -6,32 +6,33 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "engine/base/display_name.hpp"
 #include "engine/base/memory.hpp"
 #include "engine/base/thread.hpp"
-#include "engine/file/stage.hpp"
+#include "engine/disk/stage.hpp"
 
 namespace onehop::transfer {
 
 namespace {
 
-file::OnExist on_exist_of(const std::string& word) {
-  if (word == "resume") return file::OnExist::resume;
-  if (word == "skip") return file::OnExist::skip;
-  if (word == "rename") return file::OnExist::rename;
-  if (word == "overwrite") return file::OnExist::overwrite;
-  return file::OnExist::ask;
+sink::OnExist on_exist_of(const std::string& word) {
+  if (word == "resume") return sink::OnExist::resume;
+  if (word == "skip") return sink::OnExist::skip;
+  if (word == "rename") return sink::OnExist::rename;
+  if (word == "overwrite") return sink::OnExist::overwrite;
+  return sink::OnExist::ask;
 }
 
-file::OnExist on_exist_of(api::Answer answer) {
+sink::OnExist on_exist_of(api::Answer answer) {
   switch (answer) {
-    case api::Answer::resume: return file::OnExist::resume;
-    case api::Answer::skip: return file::OnExist::skip;
-    case api::Answer::rename: return file::OnExist::rename;
-    case api::Answer::overwrite: return file::OnExist::overwrite;
+    case api::Answer::resume: return sink::OnExist::resume;
+    case api::Answer::skip: return sink::OnExist::skip;
+    case api::Answer::rename: return sink::OnExist::rename;
+    case api::Answer::overwrite: return sink::OnExist::overwrite;
     case api::Answer::refuse:
     case api::Answer::accept: break;
   }
-  return file::OnExist::ask;
+  return sink::OnExist::ask;
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
     // One that is offered again because a source changed was approved before.
     if (!offer->is_again) {
       is_approved_ = !options_.is_approved;
-      symlinks_ = std::make_shared<file::SymlinkRule>(options_.is_hidden_allowed);
+      symlinks_ = std::make_shared<list::SymlinkRule>(options_.is_hidden_allowed);
     }
   }
   auto started =
@@ -61,7 +62,7 @@ void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
   thread_ = std::move(started).value();
 }
 
-std::unique_ptr<file::SinkChapter> ChapterPreparer::take() {
+std::unique_ptr<sink::SinkChapter> ChapterPreparer::take() {
   join();
   return std::move(chapter_);
 }
@@ -81,9 +82,9 @@ Result<session::Decision> ChapterPreparer::prepare(
   if (!offer->is_again) answers_.clear();
   if (!offer->is_again && offer->first_file == 0) replaced_.clear();
   // Else each run would leave one more.
-  for (const file::ManifestEntry& entry : offer->left_out) {
-    static_cast<void>(destination_->session().is_known(file::entry_hash(entry)));
-    file::PartFile::discard(*destination_, entry);
+  for (const list::ManifestEntry& entry : offer->left_out) {
+    static_cast<void>(destination_->session().is_known(list::entry_hash(entry)));
+    sink::PartFile::discard(*destination_, entry);
   }
   if (offer->is_again && offer->is_last && offer->manifest.files.empty())
     destination_->session().remove();
@@ -122,14 +123,14 @@ Result<session::Decision> ChapterPreparer::prepare(
 void ChapterPreparer::clear_left() {
   chapter_->discard_left();
   destination_->session().remove();
-  if (!destination_->is_output()) file::Stage::remove_left(destination_->root());
+  if (!destination_->is_output()) disk::Stage::remove_left(destination_->root());
 }
 
-void ChapterPreparer::refuse_symlinks(const file::Manifest& chapter) {
+void ChapterPreparer::refuse_symlinks(const list::Manifest& chapter) {
   name_faults_.resize(chapter.files.size());
   for (std::size_t i = 0; i < chapter.files.size(); ++i)
     if (chapter.files[i].is_symlink())
-      name_faults_[i] = static_cast<int>(file::SymlinkFault::not_taken);
+      name_faults_[i] = static_cast<int>(list::SymlinkFault::not_taken);
 }
 
 /// An answer holds for the names that were shown with its question, and for what comes into a
@@ -138,7 +139,7 @@ void ChapterPreparer::refuse_symlinks(const file::Manifest& chapter) {
 ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
     const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
   for (;;) {
-    std::vector<file::Conflict> conflicts;
+    std::vector<sink::Conflict> conflicts;
     auto chapter = prepare_one(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
     if (conflicts.empty() && (is_approved_ || chapter.has_error())) return chapter;
     const auto answered = ask(*offer, conflicts, stop);
@@ -151,11 +152,11 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
       return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
                    "the offer was refused here", ""};
     }
-    if (!conflicts.empty() && on_exist_of(answer) == file::OnExist::ask) return chapter;
+    if (!conflicts.empty() && on_exist_of(answer) == sink::OnExist::ask) return chapter;
     is_approved_ = true;
     if (conflicts.empty()) return chapter;
-    for (const file::Conflict& conflict : conflicts) {
-      const file::ManifestEntry& entry = offer->manifest.files[conflict.file];
+    for (const sink::Conflict& conflict : conflicts) {
+      const list::ManifestEntry& entry = offer->manifest.files[conflict.file];
       answers_[entry.name] = on_exist_of(answer);
       if (entry.is_folder() && answer == api::Answer::overwrite) replaced_.insert(entry.name);
     }
@@ -164,17 +165,17 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
 
 /// Nothing: nobody answered within the session's limit, or nobody waits for it any more.
 std::optional<api::Answer> ChapterPreparer::ask(const session::OfferInfo& offer,
-                                                const std::vector<file::Conflict>& conflicts,
+                                                const std::vector<sink::Conflict>& conflicts,
                                                 const std::stop_token& stop) {
   api::Offer event;
   event.id = question_.begin();
   event.peer = offer.peer.address.text();
-  event.directory = file::display_name(options_.directory);
+  event.directory = display_name(options_.directory);
   event.conflicts = conflicts.size();
   event.is_part = !offer.is_last;
-  for (const file::ManifestEntry& entry : offer.manifest.files)
-    event.files.push_back({.name = file::display_name(entry.name), .bytes = entry.size});
-  for (const file::Conflict& conflict : conflicts) {
+  for (const list::ManifestEntry& entry : offer.manifest.files)
+    event.files.push_back({.name = display_name(entry.name), .bytes = entry.size});
+  for (const sink::Conflict& conflict : conflicts) {
     api::Offer::File& file = event.files[conflict.file];
     file.conflict = conflict.cause;
     file.is_regular = conflict.is_regular;
@@ -188,40 +189,40 @@ std::optional<api::Answer> ChapterPreparer::ask(const session::OfferInfo& offer,
 }
 
 Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) {
-  file::DestinationOptions options;
+  sink::DestinationOptions options;
   options.folder = options_.directory;
   options.digest_kind = offer.digest;
   options.compare_key = key_;
-  options.durability = options_.durability == "none"   ? file::Durability::none
-                       : options_.durability == "file" ? file::Durability::file
-                                                       : file::Durability::batch;
+  options.durability = options_.durability == "none"   ? sink::Durability::none
+                       : options_.durability == "file" ? sink::Durability::file
+                                                       : sink::Durability::batch;
   options.is_again = offer.is_again;
   options.symlinks = symlinks_;
   options.output_fd = options_.stream_fd;
   options.is_room_unchecked = options_.is_space_unchecked;
-  ONEHOP_TRY(opened, file::Destination::open(std::move(options)));
+  ONEHOP_TRY(opened, sink::Destination::open(std::move(options)));
   destination_ = std::move(opened);
   return success();
 }
 
 /// is_replaced: a folder above it replaces a file, as somebody said.
 bool ChapterPreparer::is_replaced(std::string_view name) const {
-  while (!name.empty() && !replaced_.contains(name)) name = file::parent_of(name);
+  while (!name.empty() && !replaced_.contains(name)) name = disk::parent_of(name);
   return !name.empty();
 }
 
 ChapterPreparer::Prepared ChapterPreparer::prepare_one(
-    const std::shared_ptr<const session::OfferInfo>& offer, std::vector<file::Conflict>* conflicts,
+    const std::shared_ptr<const session::OfferInfo>& offer, std::vector<sink::Conflict>* conflicts,
     const std::stop_token& stop) {
-  file::SinkChapterOptions options;
+  sink::SinkChapterOptions options;
   options.first_file = offer->first_file;
   options.approved = offer->manifest_hash;
   options.on_exist = on_exist_of(options_.on_exist);
   if (!answers_.empty() || !replaced_.empty())
-    for (const file::ManifestEntry& entry : offer->manifest.files) {
+    for (const list::ManifestEntry& entry : offer->manifest.files) {
       const auto answer = answers_.find(entry.name);
       options.on_exist_of.push_back(answer != answers_.end()  ? answer->second
-                                    : is_replaced(entry.name) ? file::OnExist::overwrite
+                                    : is_replaced(entry.name) ? sink::OnExist::overwrite
                                                               : options.on_exist);
     }
   options.is_quick = options_.is_quick;
@@ -229,8 +230,8 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_one(
   options.conflicts = conflicts;
   options.is_unsaid = &is_unsaid_;
   options.withdrawn = stop;
-  return file::SinkChapter::prepare(destination_,
-                                    std::shared_ptr<const file::Manifest>{offer, &offer->manifest},
+  return sink::SinkChapter::prepare(destination_,
+                                    std::shared_ptr<const list::Manifest>{offer, &offer->manifest},
                                     std::move(options));
 }
 

@@ -24,7 +24,7 @@
 #include "control/session/session.hpp"
 #include "control/transfer/events.hpp"
 #include "control/transfer/question.hpp"
-#include "engine/file/sink_chapter.hpp"
+#include "engine/sink/sink_chapter.hpp"
 
 namespace onehop::transfer {
 
@@ -45,8 +45,8 @@ class ChapterPreparer {
   void answer(std::uint64_t offer, api::Answer answer) { question_.answer(offer, answer); }
 
   // --- once it has decided
-  [[nodiscard]] std::unique_ptr<file::SinkChapter> take();
-  [[nodiscard]] const std::shared_ptr<file::Destination>& destination() const noexcept {
+  [[nodiscard]] std::unique_ptr<sink::SinkChapter> take();
+  [[nodiscard]] const std::shared_ptr<sink::Destination>& destination() const noexcept {
     return destination_;
   }
   /// folder is where the files go, for people.
@@ -56,7 +56,7 @@ class ChapterPreparer {
   void end();
 
  private:
-  using Prepared = Result<std::unique_ptr<file::SinkChapter>>;
+  using Prepared = Result<std::unique_ptr<sink::SinkChapter>>;
   void join() { thread_ = {}; }  // asks it to stop
   [[nodiscard]] Result<session::Decision> prepare(
       const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop);
@@ -64,13 +64,13 @@ class ChapterPreparer {
   [[nodiscard]] Prepared prepare_or_ask(const std::shared_ptr<const session::OfferInfo>& offer,
                                         const std::stop_token& stop);
   [[nodiscard]] Prepared prepare_one(const std::shared_ptr<const session::OfferInfo>& offer,
-                                     std::vector<file::Conflict>* conflicts,
+                                     std::vector<sink::Conflict>* conflicts,
                                      const std::stop_token& stop);
   [[nodiscard]] bool is_replaced(std::string_view name) const;
-  void refuse_symlinks(const file::Manifest& chapter);
+  void refuse_symlinks(const list::Manifest& chapter);
   void clear_left();
   std::optional<api::Answer> ask(const session::OfferInfo& offer,
-                                 const std::vector<file::Conflict>& conflicts,
+                                 const std::vector<sink::Conflict>& conflicts,
                                  const std::stop_token& stop);
 
   const api::ReceiveOptions& options_;
@@ -79,13 +79,13 @@ class ChapterPreparer {
   Question question_;
   crypto::CompareKey key_;  // of the session
   // The thread's, until it has decided.
-  std::shared_ptr<file::Destination> destination_;
-  std::unique_ptr<file::SinkChapter> chapter_;
-  std::unordered_map<std::string, file::OnExist> answers_;  // by name, of the chapter
+  std::shared_ptr<sink::Destination> destination_;
+  std::unique_ptr<sink::SinkChapter> chapter_;
+  std::unordered_map<std::string, sink::OnExist> answers_;  // by name, of the chapter
   // Folders of the session that are to replace files. A later chapter may go on with them.
   std::set<std::string, std::less<>> replaced_;
   std::vector<int> name_faults_;                 // of the chapter's entries
-  std::shared_ptr<file::SymlinkRule> symlinks_;  // of the session
+  std::shared_ptr<list::SymlinkRule> symlinks_;  // of the session
   bool is_approved_ = false;                     // in this session
   bool is_unsaid_ = false;                       // why the chapter is refused
   std::string folder_;

@@ -28,7 +28,7 @@
 #include "control/transfer/account.hpp"
 #include "control/transfer/engine.hpp"
 #include "control/transfer/ports.hpp"
-#include "engine/file/file_thread.hpp"
+#include "engine/disk/file_thread.hpp"
 #include "engine/protocol/file_chapter.hpp"
 #include "engine/run/packet_protection.hpp"
 
@@ -59,9 +59,9 @@ class DataPath {
   /// start_sending starts all threads of a session whose blocks `worker` makes; start_receiving of
   /// one whose blocks it takes, for files of these sizes.
   [[nodiscard]] Result<session::EngineRings> start_sending(
-      const session::DataPlan& plan, std::unique_ptr<file::FileWorker> worker);
+      const session::DataPlan& plan, std::unique_ptr<disk::FileWorker> worker);
   [[nodiscard]] Result<session::EngineRings> start_receiving(
-      const session::DataPlan& plan, std::unique_ptr<file::FileWorker> worker,
+      const session::DataPlan& plan, std::unique_ptr<disk::FileWorker> worker,
       std::vector<std::uint64_t> sizes);
   /// add_files makes the command that gives the engine of a receiving end its next chapter: files
   /// of these sizes from index `first_file` on. No chapter is over before the engine has all its
@@ -93,7 +93,7 @@ class DataPath {
   [[nodiscard]] Result<void> start_control(const session::DataPlan& plan);
   [[nodiscard]] Result<void> start_trace(const session::DataPlan& plan);
   [[nodiscard]] Result<session::EngineRings> start_threads(
-      std::unique_ptr<Engine> engine, std::unique_ptr<file::FileWorker> worker);
+      std::unique_ptr<Engine> engine, std::unique_ptr<disk::FileWorker> worker);
   [[nodiscard]] run::SessionKeys keys_of(const session::DataPlan& plan) const;
 
   // --- data_path_link.cpp
@@ -145,7 +145,7 @@ class DataPath {
   std::jthread rate_thread_;
   std::optional<rate::TraceWriter> trace_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<file::FileThread> file_thread_;
+  std::unique_ptr<disk::FileThread> file_thread_;
   std::vector<std::uint64_t> file_sizes_;  // receiving, of the first chapter; of the others:
   std::deque<std::unique_ptr<protocol::FileChapter>> chapters_;
 };

@@ -6,7 +6,7 @@
 #include "control/transfer/data_path.hpp"
 #include "engine/base/cpu.hpp"
 #include "engine/crypto/aead.hpp"
-#include "engine/file/block_pool.hpp"
+#include "engine/disk/block_pool.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
 #include "engine/wire/frame.hpp"
@@ -14,13 +14,13 @@
 namespace onehop::transfer {
 
 Result<session::EngineRings> DataPath::start_sending(const session::DataPlan& plan,
-                                                     std::unique_ptr<file::FileWorker> worker) {
+                                                     std::unique_ptr<disk::FileWorker> worker) {
   ONEHOP_TRYV(start_control(plan));
   run::SenderLoopConfig config;
   config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
   config.sender.body_bytes_max = plan.frame_body_max_bytes;
-  config.sender.block_slots = file::sender_slots;
-  account_.facts.block_pool_bytes = file::sender_slots * std::int64_t{block_bytes};
+  config.sender.block_slots = disk::sender_slots;
+  account_.facts.block_pool_bytes = disk::sender_slots * std::int64_t{block_bytes};
   config.sender.is_repair_lazy = plan.is_repair_lazy;
   ONEHOP_TRY(made, random_seed());
   config.sender.skip_seed = std::move(made);
@@ -29,14 +29,14 @@ Result<session::EngineRings> DataPath::start_sending(const session::DataPlan& pl
 }
 
 Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& plan,
-                                                       std::unique_ptr<file::FileWorker> worker,
+                                                       std::unique_ptr<disk::FileWorker> worker,
                                                        std::vector<std::uint64_t> sizes) {
   ONEHOP_TRYV(start_control(plan));
   file_sizes_ = std::move(sizes);
   run::ReceiverLoopConfig config;
   config.frame_bytes = account_.facts.frame_bytes;
-  config.receiver.block_slots = file::receiver_slots;
-  account_.facts.block_pool_bytes = file::receiver_slots * std::int64_t{block_bytes};
+  config.receiver.block_slots = disk::receiver_slots;
+  account_.facts.block_pool_bytes = disk::receiver_slots * std::int64_t{block_bytes};
   config.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
   config.receiver.is_repair_lazy = plan.is_repair_lazy;
   config.receiver.rate_offer = links_->limits.load().rate_max;
@@ -118,9 +118,9 @@ Result<void> DataPath::start_trace(const session::DataPlan& plan) {
 }
 
 Result<session::EngineRings> DataPath::start_threads(std::unique_ptr<Engine> engine,
-                                                     std::unique_ptr<file::FileWorker> worker) {
+                                                     std::unique_ptr<disk::FileWorker> worker) {
   account_.facts.file_io = worker->io_name();
-  file_thread_ = std::make_unique<file::FileThread>(std::move(worker), links_->file_to_engine,
+  file_thread_ = std::make_unique<disk::FileThread>(std::move(worker), links_->file_to_engine,
                                                     links_->engine_to_file);
   ONEHOP_TRYV(file_thread_->start());
   ONEHOP_TRY(core, choose_core(settings_.core));

@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "engine/base/display_name.hpp"
 #include "engine/base/fd.hpp"
-#include "engine/file/file_bytes.hpp"
-#include "engine/file/manifest.hpp"
-#include "engine/file/own_names.hpp"
+#include "engine/disk/file_bytes.hpp"
+#include "engine/disk/own_names.hpp"
 
 namespace onehop::transfer {
 
@@ -64,7 +64,7 @@ Result<std::vector<RememberedRate>> RateMemory::read() const {
   if (!fd.is_open() && errno == ENOENT) return std::vector<RememberedRate>{};
   if (!fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
   std::string text(file_bytes_max + 1, '\0');
-  const std::int64_t size = file::read_at(fd.get(), std::as_writable_bytes(std::span{text}), 0);
+  const std::int64_t size = disk::read_at(fd.get(), std::as_writable_bytes(std::span{text}), 0);
   if (size < 0)
     return errno_error(ExitCode::local_file_error, attempt, "", static_cast<int>(-size));
   text.resize(static_cast<std::size_t>(size));
@@ -92,7 +92,7 @@ Result<std::optional<BytesPerSecond>> RateMemory::recall(const std::string& peer
   if (file_.empty()) return std::optional<BytesPerSecond>{};
   ONEHOP_TRY(entries, read());
   for (const RememberedRate& entry : entries)
-    if (is_same_path(entry, file::display_name(peer), file::display_name(interface)))
+    if (is_same_path(entry, display_name(peer), display_name(interface)))
       return std::optional{entry.rate};
   return std::optional<BytesPerSecond>{};
 }
@@ -100,8 +100,7 @@ Result<std::optional<BytesPerSecond>> RateMemory::recall(const std::string& peer
 Result<void> RateMemory::remember(const RememberedRate& path) const {
   if (file_.empty()) return success();
   // The kernel takes any bytes for an interface's name, and JSON text alone.
-  const RememberedRate entry{file::display_name(path.peer), file::display_name(path.interface),
-                             path.rate};
+  const RememberedRate entry{display_name(path.peer), display_name(path.interface), path.rate};
   std::vector<RememberedRate> entries;
   if (auto before = read(); before.has_value()) entries = std::move(before).value();
   std::erase_if(entries, [&](const RememberedRate& old) {
@@ -128,9 +127,9 @@ Result<void> RateMemory::remember(const RememberedRate& path) const {
   (void)::unlink(temporary.c_str());  // of a run that was killed, whose number came round
   Fd fd = create(temporary);
   // Somebody else's, in a folder that others may write to. Nobody can guess the other name.
-  if (!fd.is_open() && errno == EEXIST) fd = create(temporary = file_ + file::random_tag());
+  if (!fd.is_open() && errno == EEXIST) fd = create(temporary = file_ + disk::random_tag());
   if (!fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
-  int errno_value = file::write_at(fd.get(), std::as_bytes(std::span{text}), 0);
+  int errno_value = disk::write_at(fd.get(), std::as_bytes(std::span{text}), 0);
   if (errno_value == 0 && ::rename(temporary.c_str(), file_.c_str()) != 0) errno_value = errno;
   if (errno_value == 0) return success();
   (void)::unlink(temporary.c_str());

@@ -13,9 +13,10 @@
 #include <nlohmann/json.hpp>
 
 #include "control/transfer/digest_text.hpp"
+#include "engine/base/display_name.hpp"
 #include "engine/crypto/sha256.hpp"
-#include "engine/file/file_bytes.hpp"
-#include "engine/file/own_names.hpp"
+#include "engine/disk/file_bytes.hpp"
+#include "engine/disk/own_names.hpp"
 
 namespace onehop::transfer {
 
@@ -50,7 +51,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 /// Empty: errno says why there is none.
 template <class Make>
 std::string name_beside(const std::string& file, const Make& make) {
-  std::string name = file + file::random_tag();
+  std::string name = file + disk::random_tag();
   return make(name.c_str()) ? name : std::string{};
 }
 
@@ -102,7 +103,7 @@ void Receipt::write_head(const api::Options& options, std::string_view role) {
                   receipt_schema, quoted(options.command_line), ONEHOP_VERSION, role, now_text()));
 }
 
-void Receipt::add(const file::ManifestEntry& entry, const session::FileDone& done,
+void Receipt::add(const list::ManifestEntry& entry, const session::FileDone& done,
                   std::string_view digest_kind) {
   const bool has_digest = !entry.is_folder() && is_delivered(done.outcome) && done.root != Digest{};
   items_.insert_or_assign(
@@ -129,10 +130,10 @@ void Receipt::on_restart() {
 }
 
 void Receipt::write_item(const Item& item) {
-  const file::ManifestEntry& entry = item.entry;
-  const std::string_view kind = file::name_of(entry.kind);
+  const list::ManifestEntry& entry = item.entry;
+  const std::string_view kind = list::name_of(entry.kind);
   // Modulo 2^64: from 2262 on it has no sign.
-  const std::string mtime = file::time_of(entry.mtime_ns).tv_sec < 0
+  const std::string mtime = disk::time_of(entry.mtime_ns).tv_sec < 0
                                 ? std::to_string(entry.mtime_ns)
                                 : std::to_string(static_cast<std::uint64_t>(entry.mtime_ns));
   if (is_delivered(item.outcome)) {
@@ -149,12 +150,11 @@ void Receipt::write_item(const Item& item) {
   std::string line = fmt::format(
       "{}\n{{\"name\": {}, \"kind\": \"{}\", \"size\": {}, \"mode\": \"{:04o}\", "
       "\"mtime_ns\": {}, \"digest\": {}, \"outcome\": \"{}\"",
-      entries_ == 1 ? "" : ",", quoted(file::display_name(entry.name)), kind, entry.size,
-      entry.mode, mtime, item.digest.empty() ? "null" : '"' + item.digest + '"',
-      name_of(item.outcome));
+      entries_ == 1 ? "" : ",", quoted(display_name(entry.name)), kind, entry.size, entry.mode,
+      mtime, item.digest.empty() ? "null" : '"' + item.digest + '"', name_of(item.outcome));
   if (item.name_number != 0)
     line += fmt::format(", \"final_name\": {}",
-                        quoted(file::display_name(file::final_name(entry.name, item.name_number))));
+                        quoted(display_name(list::final_name(entry.name, item.name_number))));
   append(line + '}');
 }
 
@@ -211,7 +211,7 @@ void Receipt::append(std::string_view text) {
 
 /// After an error nothing more is written: the file will not get its name.
 void Receipt::flush() {
-  if (errno_value_ == 0) errno_value_ = file::write_at(fd_.get(), bytes_of(buffer_), offset_);
+  if (errno_value_ == 0) errno_value_ = disk::write_at(fd_.get(), bytes_of(buffer_), offset_);
   offset_ += buffer_.size();
   buffer_.clear();
 }

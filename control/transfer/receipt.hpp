@@ -21,7 +21,7 @@
 #include "control/transfer/api/transfer.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/list/manifest.hpp"
 
 namespace onehop::transfer {
 
@@ -39,7 +39,7 @@ class Receipt {
   Receipt& operator=(const Receipt&) = delete;
 
   /// add takes what became of an entry, once per entry of a chapter.
-  void add(const file::ManifestEntry& entry, const session::FileDone& done,
+  void add(const list::ManifestEntry& entry, const session::FileDone& done,
            std::string_view digest_kind);
   /// on_chapter_over: the oldest chapter had so many entries, and all were added.
   void on_chapter_over(std::size_t entries);
@@ -54,7 +54,7 @@ class Receipt {
 
  private:
   struct Item {
-    file::ManifestEntry entry;
+    list::ManifestEntry entry;
     FileOutcome outcome = FileOutcome::received;
     unsigned name_number = 0;
     std::string digest;  ///< as written; empty: it is not known

@@ -12,7 +12,7 @@
 #include "engine/base/memory.hpp"
 #include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
-#include "engine/file/sink.hpp"
+#include "engine/sink/sink.hpp"
 
 namespace onehop::transfer {
 
@@ -57,10 +57,10 @@ class Receiver final : public Side, public session::RecvHost {
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) path_.account().on_first_data(event.at);
   }
-  void on_file_done(const session::FileDone& done, const file::ManifestEntry& entry) override {
+  void on_file_done(const session::FileDone& done, const list::ManifestEntry& entry) override {
     path_.account().on_file_done(entry, done);
   }
-  void on_chapter_over(const file::Manifest& manifest) override {
+  void on_chapter_over(const list::Manifest& manifest) override {
     path_.account().on_chapter_over(manifest);
   }
   void on_skipped(std::uint64_t bytes) override { path_.account().on_skipped(bytes); }
@@ -97,7 +97,7 @@ class Receiver final : public Side, public session::RecvHost {
   std::shared_ptr<const session::OfferInfo> offer_;  // the newest chapter
   std::uint64_t files_offered_ = 0;
   session::SessionEnd ended_;        // the newest session, as it was told
-  file::Sink* file_side_ = nullptr;  // the data path's, while it runs
+  sink::Sink* file_side_ = nullptr;  // the data path's, while it runs
   ChapterPreparer preparer_{options_, events_, io_};
   boost::asio::steady_timer way_timer_{io_};
 };
@@ -193,7 +193,7 @@ void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer,
   offer_ = offer;
   if (is_first) begin_session(is_again);
   if (!options_.is_hidden_allowed)
-    if (auto visible = file::check_visible(offer->manifest); !visible.has_value())
+    if (auto visible = list::check_visible(offer->manifest); !visible.has_value())
       return decide(visible.error());
   open_and_prepare(std::move(offer), key, std::move(decide), monotonic_now());
 }
@@ -242,19 +242,19 @@ Result<session::DataOpened> Receiver::open_data(const session::PeerLink& link) {
 }
 
 Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan) {
-  ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
-  std::unique_ptr<file::SinkChapter> chapter = preparer_.take();
+  ONEHOP_TRY(io, disk::make_file_io(settings_.file_io));
+  std::unique_ptr<sink::SinkChapter> chapter = preparer_.take();
   expect(*offer_, chapter->is_stream());
   std::vector<std::uint64_t> sizes = chapter->block_sizes();
   auto sink =
-      std::make_unique<file::Sink>(preparer_.destination(), std::move(io), file::SinkOptions{});
+      std::make_unique<sink::Sink>(preparer_.destination(), std::move(io), sink::SinkOptions{});
   sink->add(std::move(chapter), offer_->is_last);
   file_side_ = sink.get();
   return path_.start_receiving(plan, std::move(sink), std::move(sizes));
 }
 
 Result<Command> Receiver::take_chapter(const session::OfferInfo& offer) {
-  std::unique_ptr<file::SinkChapter> chapter = preparer_.take();
+  std::unique_ptr<sink::SinkChapter> chapter = preparer_.take();
   expect(offer, chapter->is_stream());
   const std::vector<std::uint64_t> sizes = chapter->block_sizes();
   file_side_->add(std::move(chapter), offer.is_last);
@@ -265,7 +265,7 @@ Result<Command> Receiver::take_chapter(const session::OfferInfo& offer) {
 void Receiver::expect(const session::OfferInfo& offer, bool is_stream) {
   Account& account = path_.account();
   account.is_stream = is_stream;
-  for (const file::ManifestEntry& entry : offer.manifest.files) {
+  for (const list::ManifestEntry& entry : offer.manifest.files) {
     account.bytes_offered += entry.size;
     // One that is offered again was counted, and so was the stream of a later piece.
     const bool is_counted = offer.is_again || (entry.is_piece() && offer.first_file > 0);

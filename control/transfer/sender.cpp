@@ -13,8 +13,9 @@
 #include "control/transfer/sender_token.hpp"
 #include "control/transfer/side.hpp"
 #include "engine/base/descriptors.hpp"
-#include "engine/file/scan_thread.hpp"
-#include "engine/file/source.hpp"
+#include "engine/base/display_name.hpp"
+#include "engine/list/scan_thread.hpp"
+#include "engine/source/source.hpp"
 
 namespace onehop::transfer {
 namespace {
@@ -45,10 +46,10 @@ class Sender final : public Side, public session::SendHost {
     give_chapter();
   }
   session::KnownTree known() override {
-    const file::ScanKnown known = scan_->known();
+    const list::ScanKnown known = scan_->known();
     return {known.files, known.bytes, known.is_complete};
   }
-  Result<std::shared_ptr<const file::Manifest>> offer_again(
+  Result<std::shared_ptr<const list::Manifest>> offer_again(
       const std::vector<session::Unsettled>& chapters) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
   void on_accepted(const session::Accepted& accepted) override;
@@ -61,10 +62,10 @@ class Sender final : public Side, public session::SendHost {
   void on_link(bool is_up) override { path_.on_link(is_up); }
   void on_phase(session::Phase phase) override { path_.on_phase(phase); }
   void on_event(const Event& event) override;
-  void on_file_done(const session::FileDone& done, const file::ManifestEntry& entry) override {
+  void on_file_done(const session::FileDone& done, const list::ManifestEntry& entry) override {
     path_.account().on_file_done(entry, done);
   }
-  void on_chapter_over(const file::Manifest& manifest) override {
+  void on_chapter_over(const list::Manifest& manifest) override {
     path_.account().on_chapter_over(manifest);
     std::erase(offered_, find_offered(manifest));
   }
@@ -74,23 +75,23 @@ class Sender final : public Side, public session::SendHost {
   Result<void> set_noack(const session::DataPlan& plan);
   Result<void> open_files();
   void give_chapter();
-  std::optional<session::OfferedChapter> take_scanned(file::ScanChapter chapter);
+  std::optional<session::OfferedChapter> take_scanned(list::ScanChapter chapter);
   void note_known();
-  [[nodiscard]] std::shared_ptr<file::SourceFiles> find_offered(
-      const file::Manifest& manifest) const;
-  void note_problems(std::span<const file::ScanProblem> problems);
+  [[nodiscard]] std::shared_ptr<list::SourceFiles> find_offered(
+      const list::Manifest& manifest) const;
+  void note_problems(std::span<const list::ScanProblem> problems);
   /// What was left out is a failure of a run that else succeeded.
   void end_with_failure(session::SessionEnd& end) const;
   Result<session::SendOptions> session_options();
 
   const api::SendOptions options_;
-  std::unique_ptr<file::ScanThread> scan_;
+  std::unique_ptr<list::ScanThread> scan_;
   std::optional<session::OfferedChapter> first_;  // until the session asks for it
   session::TakeChapter take_;                     // the session waits for a chapter
   // What the session has, in the order in which it was given.
-  std::deque<std::shared_ptr<file::SourceFiles>> offered_;
-  std::deque<file::SourceChapter> accepted_;  // until the data path starts
-  file::Source* source_ = nullptr;            // the data path's, while it runs
+  std::deque<std::shared_ptr<list::SourceFiles>> offered_;
+  std::deque<source::SourceChapter> accepted_;  // until the data path starts
+  source::Source* source_ = nullptr;            // the data path's, while it runs
   api::Started started_;
   bool is_found_told_ = false;
   std::uint64_t failures_ = 0;  // of what was left out; the first:
@@ -111,7 +112,7 @@ Result<void> Sender::check_own() const {
       return Error{ExitCode::usage, "send a stream",
                    options_.paths.empty() ? "it has no name" : "there are paths beside it",
                    "Write onehop send - --name NAME"};
-    ONEHOP_TRYV(file::validate({{{.name = options_.stream_name, .kind = file::EntryKind::piece}}}));
+    ONEHOP_TRYV(list::validate({{{.name = options_.stream_name, .kind = list::EntryKind::piece}}}));
   }
   if (options_.has_fragments && settings_.frame_bytes != 0)
     return Error{ExitCode::usage, "use --fragment with --frame-size",
@@ -157,9 +158,9 @@ Result<void> Sender::open_files() {
   const auto on_ready = [this] { boost::asio::post(io_, [this] { give_chapter(); }); };
   ONEHOP_TRY(scan,
              options_.stream_fd >= 0
-                 ? file::ScanThread::start_stream(
+                 ? list::ScanThread::start_stream(
                        {.fd = options_.stream_fd, .name = options_.stream_name}, on_ready)
-                 : file::ScanThread::start(options_.paths, scan_options(options_), {}, on_ready));
+                 : list::ScanThread::start(options_.paths, scan_options(options_), {}, on_ready));
   scan_ = std::move(scan);
   while (!first_) {
     ONEHOP_TRY(first, scan_->wait_next());
@@ -181,7 +182,7 @@ void Sender::give_chapter() {
 }
 
 /// Nothing: the chapter has problems alone, and another one follows it.
-std::optional<session::OfferedChapter> Sender::take_scanned(file::ScanChapter chapter) {
+std::optional<session::OfferedChapter> Sender::take_scanned(list::ScanChapter chapter) {
   note_problems(chapter.problems);
   started_.found = {.files = chapter.counts.files,
                     .folders = chapter.counts.folders,
@@ -191,13 +192,13 @@ std::optional<session::OfferedChapter> Sender::take_scanned(file::ScanChapter ch
   started_.is_all_found = chapter.is_last;
   note_known();
   if (chapter.source.files.empty() && !chapter.is_last) return std::nullopt;
-  offered_.push_back(std::make_shared<file::SourceFiles>(std::move(chapter.source)));
+  offered_.push_back(std::make_shared<list::SourceFiles>(std::move(chapter.source)));
   return session::OfferedChapter{{offered_.back(), &offered_.back()->manifest}, chapter.is_last};
 }
 
 /// The scan runs ahead of what is offered, and so does what is expected.
 void Sender::note_known() {
-  const file::ScanKnown known = scan_->known();
+  const list::ScanKnown known = scan_->known();
   path_.account().bytes_expected = known.bytes;
   path_.account().files_expected = known.files;
   path_.account().is_all_known = known.is_complete;
@@ -206,13 +207,13 @@ void Sender::note_known() {
   events_.emit(started_.found);
 }
 
-void Sender::note_problems(std::span<const file::ScanProblem> problems) {
+void Sender::note_problems(std::span<const list::ScanProblem> problems) {
   if (problems.empty()) return;
   events_.emit(left_out_of(problems));
-  for (const file::ScanProblem& problem : problems) {
-    if (!file::is_failure(problem) || failures_++ > 0) continue;
-    first_failure_ = {ExitCode::partly_done, "send " + file::display_name(problem.path),
-                      problem.cause, "All else was sent. --report FILE lists what was left out", 0};
+  for (const list::ScanProblem& problem : problems) {
+    if (!list::is_failure(problem) || failures_++ > 0) continue;
+    first_failure_ = {ExitCode::partly_done, "send " + display_name(problem.path), problem.cause,
+                      "All else was sent. --report FILE lists what was left out", 0};
   }
 }
 
@@ -275,23 +276,23 @@ Result<session::SessionEnd> Sender::run_own() {
 
 /// One chapter of all that is left of those that the session had; what it has not begun to offer
 /// stays behind it. What was named itself is not left out.
-Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
+Result<std::shared_ptr<const list::Manifest>> Sender::offer_again(
     const std::vector<session::Unsettled>& chapters) {
   path_.account().on_restart();
-  file::SourceNames left;
-  std::vector<file::ScanProblem> problems;
+  list::SourceNames left;
+  std::vector<list::ScanProblem> problems;
   for (const session::Unsettled& chapter : chapters) {
-    const std::shared_ptr<file::SourceFiles> offered = find_offered(*chapter.manifest);
+    const std::shared_ptr<list::SourceFiles> offered = find_offered(*chapter.manifest);
     std::erase(offered_, offered);
-    const file::SourceFiles& files = *offered;
+    const list::SourceFiles& files = *offered;
     left.roots = files.roots;
     if (chapter.unsent) {
       const auto& [entry, why] = *chapter.unsent;
       if (!files.root_of(entry).is_folder || has_run_out(why.errno_value)) return why;
       path_.account().on_left_out(files.manifest.files[entry]);
       problems.push_back({.path = files.path_of(entry),
-                          .kind = why.errno_value != 0 ? file::ScanProblemKind::unreadable
-                                                       : file::ScanProblemKind::changed,
+                          .kind = why.errno_value != 0 ? list::ScanProblemKind::unreadable
+                                                       : list::ScanProblemKind::changed,
                           .cause = why.cause});
     }
     for (std::size_t i = 0; i < files.places.size(); ++i) {
@@ -300,8 +301,8 @@ Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
       left.places.push_back(files.places[i]);
     }
   }
-  const std::vector<file::ManifestEntry> asked = left.manifest.files;
-  auto again = file::look_again(std::move(left), problems);
+  const std::vector<list::ManifestEntry> asked = left.manifest.files;
+  auto again = list::look_again(std::move(left), problems);
   note_problems(problems);
   if (again.has_error()) return again.error();
   const auto& offered = again.value().manifest.files;
@@ -310,13 +311,12 @@ Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
       ++at;
     else
       path_.account().on_left_out(asked[i]);
-  offered_.push_front(std::make_shared<file::SourceFiles>(std::move(again).value()));
-  return std::shared_ptr<const file::Manifest>{offered_.front(), &offered_.front()->manifest};
+  offered_.push_front(std::make_shared<list::SourceFiles>(std::move(again).value()));
+  return std::shared_ptr<const list::Manifest>{offered_.front(), &offered_.front()->manifest};
 }
 
-std::shared_ptr<file::SourceFiles> Sender::find_offered(const file::Manifest& manifest) const {
-  const auto at = std::ranges::find_if(
-      offered_, [&manifest](const auto& files) { return &files->manifest == &manifest; });
+std::shared_ptr<list::SourceFiles> Sender::find_offered(const list::Manifest& manifest) const {
+  const auto at = std::ranges::find(offered_, &manifest, [](auto& it) { return &it->manifest; });
   ONEHOP_CHECK(at != offered_.end());
   return *at;
 }
@@ -332,7 +332,7 @@ Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
 
 void Sender::on_accepted(const session::Accepted& accepted) {
   const session::Chapter& answered = accepted.chapter;
-  file::SourceChapter chapter;
+  source::SourceChapter chapter;
   chapter.first_file = answered.first_file;
   chapter.files = find_offered(*answered.manifest);
   chapter.claims = accepted.claims;
@@ -348,11 +348,11 @@ void Sender::on_accepted(const session::Accepted& accepted) {
 }
 
 Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
-  ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
+  ONEHOP_TRY(io, disk::make_file_io(settings_.file_io));
   ONEHOP_TRYV(set_noack(plan));
-  const file::SourceOptions wanted{file::sender_slots, plan.context.digest, plan.compare_key};
-  auto source = std::make_unique<file::Source>(wanted, std::move(io));
-  for (file::SourceChapter& chapter : accepted_) source->add(std::move(chapter));
+  const source::SourceOptions wanted{disk::sender_slots, plan.context.digest, plan.compare_key};
+  auto source = std::make_unique<source::Source>(wanted, std::move(io));
+  for (source::SourceChapter& chapter : accepted_) source->add(std::move(chapter));
   accepted_.clear();
   source_ = source.get();
   return path_.start_sending(plan, std::move(source));

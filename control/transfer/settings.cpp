@@ -11,9 +11,10 @@
 #include "control/transfer/local_address.hpp"
 #include "control/transfer/ports.hpp"
 #include "engine/base/cpu.hpp"
+#include "engine/base/display_name.hpp"
 #include "engine/base/rate_text.hpp"
 #include "engine/crypto/key_schedule.hpp"
-#include "engine/file/file_io.hpp"
+#include "engine/disk/file_io.hpp"
 
 namespace onehop::transfer {
 
@@ -35,7 +36,7 @@ std::vector<Choice> choices() {
           {"--priority", &Options::priority, {"background", "normal"}},
           {"--poll", &Options::poll, {"adaptive", "busy"}},
           {"--digest", &Options::digest, {"xxh3", "sha256"}},
-          {"--file-io", &Options::file_io, file::file_io_names()},
+          {"--file-io", &Options::file_io, disk::file_io_names()},
           {"--durability", nullptr, {"batch", "file", "none"}},
           {"--symlinks", nullptr, {"skip", "error", "copy", "follow-inside"}},
           {"recv --symlinks", nullptr, {"refuse", "take"}},
@@ -206,23 +207,23 @@ Result<void> result_of(const api::Error& error) {
   return success();
 }
 
-file::ScanOptions scan_options(const api::SendOptions& options) {
-  file::ScanOptions scan{.is_one_file_system = options.is_one_file_system};
+list::ScanOptions scan_options(const api::SendOptions& options) {
+  list::ScanOptions scan{.is_one_file_system = options.is_one_file_system};
   for (const std::string& pattern : options.excludes) scan.rules.add(pattern);
-  scan.symlinks = options.symlinks == "error"           ? file::Symlinks::error
-                  : options.symlinks == "copy"          ? file::Symlinks::copy
-                  : options.symlinks == "follow-inside" ? file::Symlinks::follow_inside
-                                                        : file::Symlinks::skip;
+  scan.symlinks = options.symlinks == "error"           ? list::Symlinks::error
+                  : options.symlinks == "copy"          ? list::Symlinks::copy
+                  : options.symlinks == "follow-inside" ? list::Symlinks::follow_inside
+                                                        : list::Symlinks::skip;
   return scan;
 }
 
-api::LeftOut left_out_of(std::span<const file::ScanProblem> problems) {
+api::LeftOut left_out_of(std::span<const list::ScanProblem> problems) {
   api::LeftOut left_out;
-  for (const file::ScanProblem& problem : problems)
-    left_out.items.push_back({.path = file::display_name(problem.path),
-                              .kind = std::string{file::name_of(problem.kind)},
+  for (const list::ScanProblem& problem : problems)
+    left_out.items.push_back({.path = display_name(problem.path),
+                              .kind = std::string{list::name_of(problem.kind)},
                               .cause = problem.cause,
-                              .is_failure = file::is_failure(problem)});
+                              .is_failure = list::is_failure(problem)});
   return left_out;
 }
 

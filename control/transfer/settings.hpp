@@ -14,7 +14,7 @@
 #include "engine/base/result.hpp"
 #include "engine/crypto/aead.hpp"
 #include "engine/crypto/digest.hpp"
-#include "engine/file/tree_scan.hpp"
+#include "engine/list/tree_scan.hpp"
 
 namespace onehop::transfer {
 
@@ -59,9 +59,9 @@ inline constexpr std::uint16_t default_port = 7411;
 [[nodiscard]] std::uint8_t dscp_of(const api::Options& options);  ///< CS1 for background
 [[nodiscard]] Result<std::uint64_t> random_seed();
 
-/// scan_options are those for file::scan(); the words are checked.
-[[nodiscard]] file::ScanOptions scan_options(const api::SendOptions& options);
-[[nodiscard]] api::LeftOut left_out_of(std::span<const file::ScanProblem> problems);
+/// scan_options are those for list::scan(); the words are checked.
+[[nodiscard]] list::ScanOptions scan_options(const api::SendOptions& options);
+[[nodiscard]] api::LeftOut left_out_of(std::span<const list::ScanProblem> problems);
 
 [[nodiscard]] api::Error to_api(const Error& error);
 [[nodiscard]] Error from_api(const api::Error& error);

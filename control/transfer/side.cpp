@@ -5,7 +5,7 @@
 
 #include "engine/base/descriptors.hpp"
 #include "engine/base/memory.hpp"
-#include "engine/file/confined.hpp"
+#include "engine/disk/confined.hpp"
 
 namespace onehop::transfer {
 
@@ -28,7 +28,7 @@ Result<void> Side::check() const {
 Result<void> Side::open() {
   ONEHOP_TRYV(check());
   ONEHOP_TRYV(raise_descriptor_limit());
-  ONEHOP_TRYV(file::check_openat2());
+  ONEHOP_TRYV(disk::check_openat2());
   is_open_ = true;
   return open_own();
 }

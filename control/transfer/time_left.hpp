@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/file/pack.hpp"
+#include "engine/list/pack.hpp"
 
 namespace onehop::transfer {
 
@@ -28,7 +28,7 @@ struct Pace {
 [[nodiscard]] inline std::optional<double> time_left(const Left& left, const Pace& pace) {
   const bool are_small =
       pace.files_per_s > 0 &&
-      pace.bytes_per_s <= static_cast<double>(file::packed_bytes_max) * pace.files_per_s;
+      pace.bytes_per_s <= static_cast<double>(list::packed_bytes_max) * pace.files_per_s;
   if ((left.bytes > 0 && pace.bytes_per_s <= 0) ||
       (left.bytes == 0 && left.files > 0 && pace.files_per_s <= 0))
     return std::nullopt;

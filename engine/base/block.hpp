@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,6 +26,14 @@ static_assert(hole_blocks_max * block_bytes <= 0xffff'ffff, "BlockRef::length ho
 
 /// XXH3-128 fills 16 bytes (canonical, big endian), SHA-256 all 32.
 using Digest = std::array<std::byte, 32>;
+
+/// Claim: block `block` of a file is on the receiver's disk. In a journal `digest` is the block's;
+/// in an answer to the sender it is its tag (crypto::ContentMac), and no digest leaves.
+struct Claim {
+  std::uint64_t block = 0;
+  Digest digest{};
+  auto operator<=>(const Claim&) const = default;  ///< by block first
+};
 
 // A file's index on the wire counts through all chapters of the session. Entry i of a chapter has
 // the index first_file + i, and the chapter's pack the one behind the last entry, which is kept

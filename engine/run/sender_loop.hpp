@@ -35,7 +35,7 @@ class SenderLoop : public LoopBase<P> {
   /// Frames sent before feedback is looked at: 0.3 ms at 10 Gbit/s.
   static constexpr std::size_t tx_frames_per_turn_max = 256;
   /// Blocks held that are not sent yet: what such a turn sends, and as much again. More waits in
-  /// the ring, where the file thread sees how far ahead it has read (file::ReadAhead).
+  /// the ring, where the file thread sees how far ahead it has read (source::ReadAhead).
   static constexpr std::size_t blocks_ahead_max = 4;
 
   SenderLoop(P& port, const SessionKeys& keys, const SenderLoopConfig& config, EngineLinks links)

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/base/check.hpp"
-#include "engine/file/journal.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/disk/journal.hpp"
+#include "engine/list/manifest.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace onehop;
@@ -22,15 +22,15 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
     for (std::byte& byte : digest) byte = static_cast<std::byte>(random());
     return digest;
   };
-  const file::JournalHeader header{
+  const disk::JournalHeader header{
       .size = random() >> (1 + random() % 63),
       .entry = any_digest(),
       .digest_kind = random() % 2 == 0 ? crypto::DigestKind::xxh3 : crypto::DigestKind::sha256};
-  file::JournalWriter writer{header};
+  disk::JournalWriter writer{header};
   std::vector<std::byte> bytes(writer.header().begin(), writer.header().end());
   const std::uint64_t blocks = blocks_of(header.size);
   const std::size_t records_max =
-      (input_bytes_max - file::journal_header_bytes) / file::journal_record_bytes;
+      (input_bytes_max - disk::journal_header_bytes) / disk::journal_record_bytes;
   for (std::size_t left = random() % records_max; left > 0; --left) {
     const bool is_outside = random() % 64 == 0;  // well written, and still a lie
     writer.append({is_outside ? blocks + random() % 2 : random() % blocks, any_digest()}, bytes);
@@ -41,15 +41,15 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(data), size};
-  const std::optional<file::Journal> journal = file::parse_journal(bytes);
+  const std::optional<disk::Journal> journal = disk::parse_journal(bytes);
   if (!journal) return 0;
   ++fuzz::accepted_total;
   ONEHOP_CHECK(journal->valid_bytes <= size);
-  const std::size_t records_bytes = journal->claims.size() * file::journal_record_bytes;
-  ONEHOP_CHECK(journal->valid_bytes == file::journal_header_bytes + records_bytes);
-  file::JournalWriter writer{journal->header};
+  const std::size_t records_bytes = journal->claims.size() * disk::journal_record_bytes;
+  ONEHOP_CHECK(journal->valid_bytes == disk::journal_header_bytes + records_bytes);
+  disk::JournalWriter writer{journal->header};
   std::vector<std::byte> again(writer.header().begin(), writer.header().end());
-  for (const file::Claim& claim : journal->claims) {
+  for (const Claim& claim : journal->claims) {
     ONEHOP_CHECK(claim.block < blocks_of(journal->header.size));
     writer.append(claim, again);
   }

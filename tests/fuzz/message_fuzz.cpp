@@ -60,7 +60,7 @@ Message some_message(std::mt19937_64& random) {
       for (std::uint64_t i = random() % 5; i > 0; --i)
         part.entries.push_back(
             {some_text(random, 100), random() >> 3, static_cast<std::uint32_t>(random() % 01000),
-             static_cast<std::int64_t>(random()), static_cast<file::EntryKind>(random() % 4)});
+             static_cast<std::int64_t>(random()), static_cast<list::EntryKind>(random() % 4)});
       return part;
     }
     case 2: {

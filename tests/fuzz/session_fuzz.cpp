@@ -30,14 +30,14 @@ constexpr std::array<EventKind, 11> events{
     EventKind::stalled,      EventKind::feedback_silent, EventKind::port_refused,
     EventKind::port_failed,  EventKind::peer_heard};
 
-file::Manifest some_files() {
+list::Manifest some_files() {
   return {
       {{"a", 3 * block_bytes, 0644, 1}, {"b/c", 0, 0600, 2}, {"b/d", block_bytes + 1, 0644, 3}}};
 }
 /// As the sender cuts them: indices 0, 1 and 3.
-std::array<file::Manifest, 2> some_chapters() {
-  const file::Manifest all = some_files();
-  return {file::Manifest{{all.files[0], all.files[1]}}, file::Manifest{{all.files[2]}}};
+std::array<list::Manifest, 2> some_chapters() {
+  const list::Manifest all = some_files();
+  return {list::Manifest{{all.files[0], all.files[1]}}, list::Manifest{{all.files[2]}}};
 }
 SendOptions send_options() {
   SendOptions options;
@@ -168,9 +168,9 @@ class Script {
       to_.u8(wait),
           to_.u16(static_cast<std::uint16_t>(random_() % (random_() % 8 == 0 ? 5'000 : 50)));
   }
-  void answer(const file::Manifest& chapter, std::vector<FileAction>& actions) {
+  void answer(const list::Manifest& chapter, std::vector<FileAction>& actions) {
     ChapterAnswer said{
-        .manifest_hash = file::manifest_hash(chapter), .actions = {}, .name_faults = {}};
+        .manifest_hash = list::manifest_hash(chapter), .actions = {}, .name_faults = {}};
     for (std::size_t i = 0; i < chapter.files.size(); ++i) {
       said.actions.push_back(static_cast<FileAction>(random_() % 8));
       if (said.actions.back() == FileAction::name_refused)
@@ -202,8 +202,8 @@ class Script {
     }
     say(Bye{});
   }
-  void offer(const file::Manifest& chapter, bool is_last) {
-    say(ManifestPart{chapter.files}), say(ChapterEnd{file::manifest_hash(chapter), is_last});
+  void offer(const list::Manifest& chapter, bool is_last) {
+    say(ManifestPart{chapter.files}), say(ChapterEnd{list::manifest_hash(chapter), is_last});
     to_.u8(decide);
   }
   void receive_side(std::uint8_t session) {

@@ -20,11 +20,13 @@
 #include <vector>
 
 #include "engine/base/check.hpp"
-#include "engine/file/sink.hpp"
+#include "engine/sink/sink.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace onehop;
-using namespace onehop::file;
+using namespace onehop::list;
+using namespace onehop::disk;
+using namespace onehop::sink;
 namespace fs = std::filesystem;
 
 std::uint64_t fuzz::accepted_total = 0;

@@ -19,8 +19,8 @@ using namespace onehop::session::test;
 
 namespace {
 
-file::Manifest manifest_of(std::string_view what, std::span<char*> words) {
-  file::Manifest manifest;
+list::Manifest manifest_of(std::string_view what, std::span<char*> words) {
+  list::Manifest manifest;
   if (what == "names")
     for (const char* name : words) manifest.files.push_back({name, 1, 0644});
   if (what == "many") {
@@ -35,7 +35,7 @@ file::Manifest manifest_of(std::string_view what, std::span<char*> words) {
 }
 
 std::vector<Message> messages_of(std::string_view what, std::span<char*> words) {
-  const file::Manifest manifest = manifest_of(what, words);
+  const list::Manifest manifest = manifest_of(what, words);
   Offer offer;
   offer.frame_body_max_bytes = 1400;
   offer.data_port = 40'000;
@@ -45,7 +45,7 @@ std::vector<Message> messages_of(std::string_view what, std::span<char*> words) 
     const auto count = std::min(manifest_entries_per_part_max, manifest.files.size() - i);
     messages.push_back(ManifestPart{{begin, begin + static_cast<std::ptrdiff_t>(count)}});
   }
-  messages.push_back(ChapterEnd{file::manifest_hash(manifest), true});
+  messages.push_back(ChapterEnd{list::manifest_hash(manifest), true});
   return messages;
 }
 

@@ -5,7 +5,7 @@
 Goal:   a tree arrives as it is, names, modes and times included; whatever stops it, the same two
         commands go on, a visible name has its whole content at every moment, and nothing is left.
 Method: the real program in the lab; trees and the moments of kills are drawn from a seed.
-Bounds: exact; what is sent again is bound by engine/file/pack_commit.cpp, see AGAIN_BYTES_MAX.
+Bounds: exact; what is sent again is bound by engine/sink/pack_commit.cpp, see AGAIN_BYTES_MAX.
         ONEHOP_TREE_ROUNDS sets the number of kills (6; the long form is 200), ONEHOP_TREE_FILES the
         files of the tree that is killed (1500 are 54 MB; 4000 are more than may be sent again).
 """

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "engine/file/manifest.hpp"
+#include "engine/base/display_name.hpp"
 #include "tools/onehop/conflicts.hpp"
 
 namespace onehop::tool {
@@ -13,7 +13,7 @@ namespace onehop::tool {
 TEST_CASE("a conflict's line has the escaped name, the cause and both sizes",
           "[tools][conflicts]") {
   api::Offer::File file;
-  file.name = file::display_name("a\x1b[2J\nb");
+  file.name = display_name("a\x1b[2J\nb");
   file.bytes = 2000;
   file.conflict = "that name exists";
   file.is_regular = true;

@@ -12,7 +12,11 @@
 #include "tools/labs/bench/memory_sink.hpp"
 #include "tools/labs/bench/memory_source.hpp"
 
-namespace onehop::file {
+namespace onehop::bench {
+
+using namespace onehop::disk;
+using namespace onehop::list;
+
 namespace {
 
 struct Carried {
@@ -116,4 +120,4 @@ TEST_CASE("a memory source answers an abort and ends", "[engine][file][memory]")
   CHECK(source.is_over());
 }
 
-}  // namespace onehop::file
+}  // namespace onehop::bench

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "engine/crypto/aead.hpp"
-#include "engine/file/file_io.hpp"
+#include "engine/disk/file_io.hpp"
 #include "tools/onehop/confine/confine.hpp"
 #include "tools/onehop/doctor.hpp"
 #include "tools/onehop/quantity.hpp"
@@ -73,7 +73,7 @@ Finding find_locked_memory() {
 }
 
 Finding find_io_uring() {
-  const auto io = file::make_file_io("io_uring");
+  const auto io = disk::make_file_io("io_uring");
   if (io) return {"limits", "io_uring", Verdict::good, "allowed", true};
   return {"limits",     "io_uring",
           Verdict::bad, "no: " + io.error().cause + "; threads read and write instead",

@@ -13,7 +13,7 @@
 #include "control/session/connect.hpp"
 #include "control/transfer/local_address.hpp"
 #include "control/transfer/ports.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/base/display_name.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/signals.hpp"
 #include "tools/onehop/terminal.hpp"
@@ -82,11 +82,10 @@ class Look {
         interrupts_{io_},
         settle_timer_{io_},
         end_timer_{io_},
-        questioner_{io_,
-                    {.interface = command.transfer.common.interface,
-                     .name = name_,
-                     .shown = file::display_name},
-                    [this] { note_new(); }} {}
+        questioner_{
+            io_,
+            {.interface = command.transfer.common.interface, .name = name_, .shown = display_name},
+            [this] { note_new(); }} {}
 
   /// run looks for look_span, and where nobody answers on until `limit`; nothing: for ever.
   Result<std::vector<Receiver>> run(std::optional<Nanos> limit) {
@@ -139,8 +138,8 @@ class Look {
     std::string cause = where.empty() ? "" : "nobody answers on " + where;
     for (const std::string& one : {hindered(), more})
       if (!one.empty()) cause += (cause.empty() ? "" : "; ") + one;
-    return {ExitCode::peer_unreachable,
-            name_.empty() ? attempt : "find " + file::display_name(name_), cause,
+    return {ExitCode::peer_unreachable, name_.empty() ? attempt : "find " + display_name(name_),
+            cause,
             "Start `onehop recv` there, and let UDP and TCP port 7411 through its firewall; or "
             "give a numeric address with --to"};
   }
@@ -191,7 +190,7 @@ Json json_of(const std::vector<Receiver>& receivers) {
                       {"interface", way.interface},
                       {"medium", medium_text(way.medium)},
                       {"is_one_hop", way.is_one_hop}});
-    list.push_back({{"name", file::display_name(one.name)}, {"ways", std::move(ways)}});
+    list.push_back({{"name", display_name(one.name)}, {"ways", std::move(ways)}});
   }
   return {{"count", receivers.size()}, {"receivers", std::move(list)}};
 }
@@ -201,8 +200,8 @@ std::vector<std::string> lines_of(const std::vector<Receiver>& receivers) {
   for (const Receiver& one : receivers) {
     if (lines.size() == listed_max) break;
     const Way& way = one.ways.front();
-    lines.push_back(fmt::format("{}  {}  ({})", file::display_name(one.name), to_of(way, one.port),
-                                place_text(way)));
+    lines.push_back(
+        fmt::format("{}  {}  ({})", display_name(one.name), to_of(way, one.port), place_text(way)));
   }
   return lines;
 }
@@ -243,8 +242,8 @@ void take(const Receiver& chosen, SendCommand& command, const Reporter& reporter
   const Way& way = chosen.ways.front();
   api::SendOptions& options = command.transfer;
   options.to = to_of(way, chosen.port);
-  reporter.say(fmt::format("found {}: {} ({})", file::display_name(chosen.name), options.to,
-                           place_text(way)));
+  reporter.say(
+      fmt::format("found {}: {} ({})", display_name(chosen.name), options.to, place_text(way)));
   // Where a VPN has taken the subnet's routes, the answer came over the link all the same.
   const auto route = session::find_route(way.address);
   if (options.common.interface.empty() && route && route.value().link.name != way.interface)

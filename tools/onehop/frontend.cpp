@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <latch>
 
+#include "engine/base/display_name.hpp"
 #include "engine/base/thread.hpp"
 #include "tools/onehop/conflicts.hpp"
 #include "tools/onehop/qr_code.hpp"
@@ -232,7 +233,7 @@ void Frontend::let_find(std::optional<find::Responder::Options> options) {
     reporter_.say("a firewall of this machine keeps out who looks for receivers on " + names +
                   ": `ufw allow 7411`, or the like, lets UDP and TCP port 7411 in");
   };
-  found_as_ = file::display_name(options->name);
+  found_as_ = display_name(options->name);
   auto opened = find::Responder::open(io_, std::move(*options));
   if (opened.has_value())
     responder_ = std::move(opened).value();

@@ -7,7 +7,7 @@
 #include "control/find/message.hpp"
 #include "control/law/make_law.hpp"
 #include "control/transfer/settings.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/base/display_name.hpp"
 
 namespace onehop::tool {
 
@@ -17,7 +17,7 @@ std::string fault_of_name(const std::string& name) {
   if (name.size() > find::name_bytes_max)
     return fmt::format("it has {} bytes, and {} at most are shown", name.size(),
                        find::name_bytes_max);
-  return file::display_name(name) == name ? "" : "it has characters that are not shown as they are";
+  return display_name(name) == name ? "" : "it has characters that are not shown as they are";
 }
 
 void add_output_options(CLI::App& app, api::Options& o, OutputOptions& output) {

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "control/session/code.hpp"
-#include "engine/file/clean.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/base/display_name.hpp"
+#include "engine/disk/clean.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/confinement.hpp"
 #include "tools/onehop/finding.hpp"
@@ -93,20 +93,20 @@ Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) 
   ONEHOP_TRYV(become_for_files(command.output.user, *command.clean));
   const std::string_view done = command.is_dry_run ? "would be removed" : "removed";
   std::uint64_t removed = 0, removed_bytes = 0, kept = 0, failed = 0;
-  const auto report = [&](const file::CleanItem& item) {
-    const std::string name = file::display_name(item.path);
-    if (item.outcome == file::CleanItem::Outcome::removed) {
+  const auto report = [&](const disk::CleanItem& item) {
+    const std::string name = display_name(item.path);
+    if (item.outcome == disk::CleanItem::Outcome::removed) {
       ++removed;
       removed_bytes += item.bytes;
       return reporter.say(fmt::format("{}: {}  {}", done, name, format_bytes(item.bytes)));
     }
     ++kept;
-    if (item.outcome == file::CleanItem::Outcome::kept)
+    if (item.outcome == disk::CleanItem::Outcome::kept)
       return reporter.say(fmt::format("left: {}: {}", name, item.cause));
     ++failed;
     reporter.warn(fmt::format("remove '{}': {}", name, item.cause));
   };
-  ONEHOP_TRYV(file::clean({.folder = *command.clean, .is_dry_run = command.is_dry_run}, report));
+  ONEHOP_TRYV(disk::clean({.folder = *command.clean, .is_dry_run = command.is_dry_run}, report));
   reporter.event("clean", {{"removed", removed},
                            {"bytes", removed_bytes},
                            {"kept", kept},
@@ -114,7 +114,7 @@ Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) 
   reporter.say(fmt::format("{} thing{}, {} {}; {} left", removed, removed == 1 ? "" : "s",
                            format_bytes(removed_bytes), done, kept));
   if (failed == 0) return success();
-  return Error{ExitCode::local_file_error, "clean '" + file::display_name(*command.clean) + "'",
+  return Error{ExitCode::local_file_error, "clean '" + display_name(*command.clean) + "'",
                fmt::format("{} of what is left could not be removed or looked into", failed),
                "Run it as the user who may"};
 }

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "control/session/code.hpp"
-#include "engine/file/scan_arguments.hpp"
+#include "engine/list/scan_arguments.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/confinement.hpp"
 #include "tools/onehop/finding.hpp"
@@ -27,7 +27,7 @@ namespace {
 /// receipt that cannot be written.
 Result<void> check_files(const api::SendOptions& options) {
   // Folders are looked through once, when the transfer begins.
-  ONEHOP_TRYV(file::check_arguments(options.paths));
+  ONEHOP_TRYV(list::check_arguments(options.paths));
   return check_output_files(options.common);
 }
 

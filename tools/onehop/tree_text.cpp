@@ -10,9 +10,10 @@
 #include <span>
 
 #include "control/transfer/settings.hpp"
+#include "engine/base/display_name.hpp"
 #include "engine/base/text_file.hpp"
-#include "engine/file/ignore.hpp"
-#include "engine/file/tree_scan.hpp"
+#include "engine/list/ignore.hpp"
+#include "engine/list/tree_scan.hpp"
 #include "tools/onehop/encoding.hpp"
 #include "tools/onehop/quantity.hpp"
 
@@ -87,24 +88,24 @@ Result<std::vector<std::string>> read_excludes(const std::vector<ExcludeWord>& w
     const std::string text = in.str();
     if (std::string fault = encoding_fault(text); !fault.empty())
       return Error{ExitCode::usage, attempt, std::move(fault), encoding_hint};
-    std::ranges::move(file::patterns_of(text), std::back_inserter(patterns));
+    std::ranges::move(list::patterns_of(text), std::back_inserter(patterns));
   }
   return patterns;
 }
 
 Result<void> dry_run(const api::SendOptions& options) {
-  file::ScanOptions scan_options = transfer::scan_options(options);
+  list::ScanOptions scan_options = transfer::scan_options(options);
   scan_options.lists_excluded = true;
-  ONEHOP_TRY(found, file::scan(options.paths, scan_options));
-  for (const file::ManifestEntry& entry : found.source.manifest.files)
-    fmt::print("send      {}{}\n", file::display_name(entry.name),
+  ONEHOP_TRY(found, list::scan(options.paths, scan_options));
+  for (const list::ManifestEntry& entry : found.source.manifest.files)
+    fmt::print("send      {}{}\n", display_name(entry.name),
                entry.is_folder()    ? "/"
                : entry.is_symlink() ? "  symbolic link"
                                     : "  " + format_bytes(entry.size));
-  for (const file::Excluded& one : found.excluded)
-    fmt::print("excluded  {}  by {}\n", file::display_name(one.path), file::display_name(one.rule));
-  for (const file::ScanProblem& problem : found.problems)
-    fmt::print("left out  {}  {}\n", file::display_name(problem.path), problem.cause);
+  for (const list::Excluded& one : found.excluded)
+    fmt::print("excluded  {}  by {}\n", display_name(one.path), display_name(one.rule));
+  for (const list::ScanProblem& problem : found.problems)
+    fmt::print("left out  {}  {}\n", display_name(problem.path), problem.cause);
   fmt::print("{}; {} excluded, {} left out. Nothing was sent\n",
              found_text({.files = found.counts.files,
                          .folders = found.counts.folders,

@@ -324,7 +324,7 @@ TEST_CASE("a receiver has time to read what is offered, and no more", "[control]
   REQUIRE(world.run_to_end());
   CHECK(world.send_end->code == (is_large ? ExitCode::done : ExitCode::timed_out));
   CHECK(world.recv_end->code == (is_large ? ExitCode::done : ExitCode::timed_out));
-  file::Manifest claimed = some_manifest(1);
+  list::Manifest claimed = some_manifest(1);
   claimed.files[0].size = std::uint64_t{1} << 62;
   CHECK(SessionLimits{}.consider_all(claimed) > 24h);
 }
@@ -356,7 +356,7 @@ TEST_CASE("claims of a resume arrive whole and in order", "[control][session]") 
 TEST_CASE("a manifest of 5,000 files and a slow engine go through bounded queues",
           "[control][session]") {
   World world;
-  FakeSendHost host{world.io, some_manifest(5'000, file::packed_bytes_max + 1)};
+  FakeSendHost host{world.io, some_manifest(5'000, list::packed_bytes_max + 1)};
   world.recv_host.script.commands_per_turn = 500;
   host.script.commands_per_turn = 500;
   world.listen();

@@ -2,6 +2,7 @@
 // Goal:   a peer that knows the code and offers what no honest one would is refused whole,
 //         before the host learns a name.
 // Method: the test itself speaks TCP, TLS and messages to a real receiver.
+#include "engine/base/display_name.hpp"
 #include "tests/control/session/raw_peer.hpp"
 
 #include <catch2/catch.hpp>
@@ -14,8 +15,8 @@ using namespace onehop::session::test;
 
 namespace {
 
-file::Manifest named(std::vector<std::string> names, std::uint64_t size = 1) {
-  file::Manifest manifest;
+list::Manifest named(std::vector<std::string> names, std::uint64_t size = 1) {
+  list::Manifest manifest;
   for (auto& name : names) manifest.files.push_back({std::move(name), size, 0644});
   return manifest;
 }
@@ -24,7 +25,7 @@ file::Manifest named(std::vector<std::string> names, std::uint64_t size = 1) {
 
 TEST_CASE("P1 P3 P4 Z1 a hostile manifest is refused before the host learns a name",
           "[control][session]") {
-  const std::vector<file::Manifest> hostile{named({"../x"}),
+  const std::vector<list::Manifest> hostile{named({"../x"}),
                                             named({}),
                                             named({"/etc/passwd"}),
                                             named({"a//b"}),
@@ -44,7 +45,7 @@ TEST_CASE("P1 P3 P4 Z1 a hostile manifest is refused before the host learns a na
     auto messages = offer_messages(manifest);
     if (manifest.files.empty()) messages.erase(messages.begin() + 1);  // a part has an entry
     peer.connect(world.recv_host.port, messages);
-    CAPTURE(manifest.files.empty() ? "" : file::display_name(manifest.files.back().name));
+    CAPTURE(manifest.files.empty() ? "" : display_name(manifest.files.back().name));
     REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1 && peer.is_over; }));
     CHECK(world.recv_host.ends[0].code != ExitCode::done);
     CHECK(world.recv_host.offer == nullptr);
@@ -58,7 +59,7 @@ TEST_CASE("P1 P3 P4 Z1 a hostile manifest is refused before the host learns a na
 TEST_CASE("Z1 an offer beyond a limit is refused with what it has and the limit's number",
           "[control][session]") {
   struct Case {
-    file::Manifest manifest;
+    list::Manifest manifest;
     std::vector<std::string> words;
   };
   const std::string bytes_max = std::to_string(std::uint64_t{1} << 62),
@@ -130,7 +131,7 @@ TEST_CASE("P7 K1 D3 an offer made again brings no new name, no used key, and not
   auto messages = offer_messages(some_manifest());
   if (lie != 3) messages.insert(messages.end(), {DataReady{}, PathReady{1400}});
   peer.connect(world.recv_host.port, messages);
-  const auto again = [&](const file::Manifest& manifest, int session) {
+  const auto again = [&](const list::Manifest& manifest, int session) {
     const auto count = std::ranges::count(world.recv_host.phases, Phase::transferring) + 1;
     REQUIRE(world.run(
         [&] { return std::ranges::count(world.recv_host.phases, Phase::transferring) == count; }));
@@ -171,8 +172,8 @@ TEST_CASE("Z1 more chapters than may be under way, or one after the last, end th
   world.listen();
   RawPeer peer{world.io, {.role = Role::sender}};
   const auto chapter = [&](std::size_t number, bool ends) -> std::vector<Message> {
-    const file::Manifest manifest = named({"f" + std::to_string(number)});
-    return {ManifestPart{manifest.files}, ChapterEnd{file::manifest_hash(manifest), ends}};
+    const list::Manifest manifest = named({"f" + std::to_string(number)});
+    return {ManifestPart{manifest.files}, ChapterEnd{list::manifest_hash(manifest), ends}};
   };
   std::vector<Message> messages = chapter(0, is_last);
   messages.insert(messages.begin(), offer_of(named({"f"})));

@@ -32,7 +32,7 @@ TEST_CASE("D3 a receiver that reports as done what cannot be ends the session",
   const auto& manifest = world.send_host.data_manifest();
   const Accept accept{
       .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
-  const ChapterAnswer chapter{.manifest_hash = file::manifest_hash(manifest),
+  const ChapterAnswer chapter{.manifest_hash = list::manifest_hash(manifest),
                               .actions = std::vector<FileAction>(manifest.files.size(), action)};
   tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
   world.send_options.port = acceptor.local_endpoint().port();
@@ -67,7 +67,7 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
                                                                     : RecordOutcome::delivered;
   const std::uint8_t fault = told == RecordOutcome::refused ? 200 : 0;
   World world;
-  file::Manifest manifest;
+  list::Manifest manifest;
   for (int i = 0; i < 40; ++i) manifest.files.push_back({"f" + std::to_string(i), 1, 0644});
   FakeSendHost host{world.io, manifest};
   tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
@@ -75,7 +75,7 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
   RawPeer peer{world.io, {.role = Role::receiver}};
   const Accept accept{
       .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
-  const ChapterAnswer answer{.manifest_hash = file::manifest_hash(manifest),
+  const ChapterAnswer answer{.manifest_hash = list::manifest_hash(manifest),
                              .actions = std::vector<FileAction>(40, action)};
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
     peer.start(std::move(socket),
@@ -126,7 +126,7 @@ TEST_CASE("a second sender while busy waits, is refused with 5 and names nothing
   world.listen();
   world.send();
   REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
-  file::Manifest secret;
+  list::Manifest secret;
   secret.files.push_back({"secret-name", 1, 0644});
   FakeSendHost other{world.io, secret};
   const auto second = make_send_session(world.io, world.send_options, code_of(right_code), other);
@@ -254,7 +254,7 @@ TEST_CASE("D3 a receiver that claims what was not offered ends the session at th
   World world;
   const auto& manifest = world.send_host.data_manifest();
   Accept accept{.data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
-  ChapterAnswer chapter{.manifest_hash = file::manifest_hash(manifest),
+  ChapterAnswer chapter{.manifest_hash = list::manifest_hash(manifest),
                         .has_claims = true,
                         .actions = {FileAction::send, FileAction::send, FileAction::resume}};
   ClaimPart claim{.file = 2, .first_block = 1, .is_last = true, .digests = {some_digest(2, 1)}};

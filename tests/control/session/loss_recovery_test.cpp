@@ -36,7 +36,7 @@ TEST_CASE("a sender that waits for Bye nudges, and takes the Bye that comes then
   const Accept accept{
       .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
   const ChapterAnswer chapter{
-      .manifest_hash = file::manifest_hash(manifest),
+      .manifest_hash = list::manifest_hash(manifest),
       .actions = std::vector<FileAction>(manifest.files.size(), FileAction::keep)};
   tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
   world.send_options.port = acceptor.local_endpoint().port();

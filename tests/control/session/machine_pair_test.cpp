@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "engine/file/tree_scan.hpp"
+#include "engine/list/tree_scan.hpp"
 #include "tests/control/session/virtual_session.hpp"
 
 using namespace onehop;
@@ -91,8 +91,8 @@ class VirtualPair {
     return options;
   }
   static RecvOptions recv_options() { return {}; }
-  file::Manifest files() {
-    file::Manifest manifest;
+  list::Manifest files() {
+    list::Manifest manifest;
     for (std::size_t i = 1 + draw(6); i > 0; --i)
       manifest.files.push_back({"f" + std::to_string(i), draw(5) * block_bytes / 2, 0644});
     if (draw(3) > 0) return manifest;
@@ -100,7 +100,7 @@ class VirtualPair {
       manifest.files.push_back({"d/f" + std::to_string(i), draw(5) * 20'000, 0644});
     const auto place = static_cast<std::ptrdiff_t>(draw(manifest.files.size() + 1));
     manifest.files.insert(manifest.files.begin() + place,
-                          {.name = "d", .mode = 0755, .kind = file::EntryKind::folder});
+                          {.name = "d", .mode = 0755, .kind = list::EntryKind::folder});
     return manifest;
   }
   std::size_t chapter_entries() { return draw(3) == 0 ? 1'000 : 1 + draw(20); }
@@ -289,7 +289,7 @@ TEST_CASE("the ends agree on every file, whatever happens to them and to the lin
 
 namespace {
 
-constexpr std::size_t chapter_entries = file::ChapterSizes{}.entries_max;
+constexpr std::size_t chapter_entries = list::ChapterSizes{}.entries_max;
 
 /// is_heap_told: mallinfo2() knows this build's allocator; that of a sanitizer it does not.
 bool is_heap_told() {
@@ -306,11 +306,11 @@ std::size_t heap_peak(std::uint64_t count) {
   const std::size_t before = ::mallinfo2().uordblks;
   std::size_t peak = 0;
   std::uint64_t at = 0;
-  VirtualPair pair{[&at, count]() -> std::optional<file::ManifestEntry> {
+  VirtualPair pair{[&at, count]() -> std::optional<list::ManifestEntry> {
                      if (at == count) return std::nullopt;
                      const std::uint64_t i = at++;
                      // Names of one length.
-                     return file::ManifestEntry{"folder-" + std::to_string(10'000'000 + i / 1000) +
+                     return list::ManifestEntry{"folder-" + std::to_string(10'000'000 + i / 1000) +
                                                     "/file-" + std::to_string(10'000'000 + i),
                                                 i % 8192, 0644};
                    },

@@ -169,16 +169,16 @@ class HandSender {
 };
 
 // offer_messages: what an honest sender says to offer `manifest` as one chapter.
-inline Offer offer_of(const file::Manifest& manifest) {
+inline Offer offer_of(const list::Manifest& manifest) {
   Offer offer;
   offer.frame_body_max_bytes = 1400;
   offer.data_port = 40'000;
   offer.known.files = manifest.files.size();
   return offer;
 }
-inline std::vector<Message> offer_messages(const file::Manifest& manifest) {
+inline std::vector<Message> offer_messages(const list::Manifest& manifest) {
   return {offer_of(manifest), ManifestPart{manifest.files},
-          ChapterEnd{file::manifest_hash(manifest), true}};
+          ChapterEnd{list::manifest_hash(manifest), true}};
 }
 
 }  // namespace onehop::session::test

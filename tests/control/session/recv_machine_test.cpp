@@ -8,7 +8,7 @@
 namespace onehop::session {
 namespace {
 
-file::ManifestEntry large(const std::string& name) {
+list::ManifestEntry large(const std::string& name) {
   return {.name = name, .size = 4 * std::uint64_t{block_bytes}};
 }
 
@@ -18,8 +18,8 @@ struct Played {
     machine.start(now);
     perform();
   }
-  void offer(const std::vector<file::ManifestEntry>& entries, bool is_last) {
-    const file::Manifest manifest{entries};
+  void offer(const std::vector<list::ManifestEntry>& entries, bool is_last) {
+    const list::Manifest manifest{entries};
     if (!has_offered) {
       Offer first;
       first.frame_body_max_bytes = 1400;
@@ -29,7 +29,7 @@ struct Played {
     }
     has_offered = true;
     hear(ManifestPart{entries});
-    hear(ChapterEnd{file::manifest_hash(manifest), is_last});
+    hear(ChapterEnd{list::manifest_hash(manifest), is_last});
   }
   void begin_transfer() {
     while (machine.has_more_to_send()) tick();

@@ -21,8 +21,8 @@ Digest some_digest(std::uint32_t file, std::uint64_t block) {
   return digest;
 }
 
-file::Manifest some_manifest(std::size_t files, std::uint64_t size) {
-  file::Manifest manifest;
+list::Manifest some_manifest(std::size_t files, std::uint64_t size) {
+  list::Manifest manifest;
   for (std::size_t i = 0; i < files; ++i)
     manifest.files.push_back(
         {"folder/file-" + std::to_string(i), i == 0 ? 0 : size, 0644, 1'700'000'000'000'000'000});
@@ -45,7 +45,7 @@ SessionLimits short_limits() {
   return limits;
 }
 
-FakeEngine::FakeEngine(asio::io_context& io, Role role, const file::Manifest& manifest,
+FakeEngine::FakeEngine(asio::io_context& io, Role role, const list::Manifest& manifest,
                        std::vector<FileAction> actions, Claims claims, EngineScript script)
     : timer_{io},
       role_{role},
@@ -122,7 +122,7 @@ void FakeEngine::send_file(std::uint32_t file) {
     const bool is_claimed =
         actions_[file] == FileAction::compare ||
         (file < claims_.size() &&
-         std::ranges::find(claims_[file], block, &file::Claim::block) != claims_[file].end());
+         std::ranges::find(claims_[file], block, &Claim::block) != claims_[file].end());
     Event event{.kind = is_claimed ? EventKind::file_message : EventKind::block_sent};
     if (is_claimed) event.block.kind = FileMessageKind::skipped;
     event.block.file = file;

@@ -31,7 +31,7 @@ inline constexpr std::string_view word_code = "abhor-jab-tuxedo",
 [[nodiscard]] PairingCode code_of(std::string_view text);
 /// some_digest is a digest that depends on file and block, of the width of XXH3.
 [[nodiscard]] Digest some_digest(std::uint32_t file, std::uint64_t block);
-[[nodiscard]] file::Manifest some_manifest(std::size_t files = 3,
+[[nodiscard]] list::Manifest some_manifest(std::size_t files = 3,
                                            std::uint64_t size = 3 * block_bytes + 7);
 /// short_limits are those of a test: hundreds of milliseconds where users have tens of seconds.
 [[nodiscard]] SessionLimits short_limits();
@@ -53,7 +53,7 @@ struct EngineScript {
 /// FakeEngine answers commands the way the engine loop and a file thread would.
 class FakeEngine {
  public:
-  FakeEngine(asio::io_context& io, Role role, const file::Manifest& manifest,
+  FakeEngine(asio::io_context& io, Role role, const list::Manifest& manifest,
              std::vector<FileAction> actions, Claims claims, EngineScript script);
   [[nodiscard]] EngineRings rings() { return {&commands_, &events_}; }
   void stop() {
@@ -78,7 +78,7 @@ class FakeEngine {
 
   asio::steady_timer timer_;
   Role role_;
-  const file::Manifest manifest_;
+  const list::Manifest manifest_;
   std::vector<FileAction> actions_;
   Claims claims_;
   EngineScript script_;
@@ -115,13 +115,13 @@ class HostBase : public Host {
     return success();
   }
   void on_phase(Phase phase) override { phases.push_back(phase); }
-  void on_file_done(const FileDone& file, const file::ManifestEntry&) override {
+  void on_file_done(const FileDone& file, const list::ManifestEntry&) override {
     done.push_back(file.file);
     outcomes.push_back(file);
   }
   void on_event(const Event& event) override { events.push_back(event.kind); }
   void on_notice(const std::string& text) override { notices.push_back(text); }
-  [[nodiscard]] virtual const file::Manifest& data_manifest() = 0;
+  [[nodiscard]] virtual const list::Manifest& data_manifest() = 0;
   [[nodiscard]] virtual std::vector<FileAction> data_actions() = 0;
   [[nodiscard]] virtual Claims data_claims() { return {}; }
 
@@ -146,17 +146,17 @@ class HostBase : public Host {
 
 class FakeSendHost : public HostBase<SendHost> {
  public:
-  explicit FakeSendHost(asio::io_context& io, file::Manifest files = some_manifest())
-      : HostBase{io, Role::sender}, files_{std::make_shared<file::Manifest>(std::move(files))} {}
+  explicit FakeSendHost(asio::io_context& io, list::Manifest files = some_manifest())
+      : HostBase{io, Role::sender}, files_{std::make_shared<list::Manifest>(std::move(files))} {}
   void next_chapter(TakeChapter take) override { take(OfferedChapter{files_, true}); }
-  KnownTree known() override { return {files_->files.size(), file::total_bytes(*files_), true}; }
+  KnownTree known() override { return {files_->files.size(), list::total_bytes(*files_), true}; }
   void on_accepted(const Accepted& given) override { accepted = given; }
-  Result<std::shared_ptr<const file::Manifest>> offer_again(
+  Result<std::shared_ptr<const list::Manifest>> offer_again(
       const std::vector<Unsettled>& chapters) override {
     settled = chapters.at(0).is_settled;
     if (chapters[0].unsent) why_unsent = chapters[0].unsent->why;
     if (why_unsent && !is_below_folder) return *why_unsent;
-    auto left = std::make_shared<file::Manifest>();
+    auto left = std::make_shared<list::Manifest>();
     for (std::size_t i = 0; i < settled.size(); ++i)
       if (!settled[i]) left->files.push_back(files_->files[i]);
     if (!left->files.empty()) left->files[0].size += block_bytes;  // it grew
@@ -168,7 +168,7 @@ class FakeSendHost : public HostBase<SendHost> {
     secrets.emplace_back(given.secret.bytes().begin(), given.secret.bytes().end());
     return HostBase::start_data(given);
   }
-  const file::Manifest& data_manifest() override { return *files_; }
+  const list::Manifest& data_manifest() override { return *files_; }
   std::vector<FileAction> data_actions() override { return accepted->chapter.actions; }
   Claims data_claims() override { return accepted->claims; }
 
@@ -180,7 +180,7 @@ class FakeSendHost : public HostBase<SendHost> {
   std::optional<Error> why_unsent;
 
  private:
-  std::shared_ptr<const file::Manifest> files_;
+  std::shared_ptr<const list::Manifest> files_;
 };
 
 class FakeRecvHost : public HostBase<RecvHost> {
@@ -207,7 +207,7 @@ class FakeRecvHost : public HostBase<RecvHost> {
   }
   void on_rejected(const Endpoint&, const Error& why) override { rejections.push_back(why); }
   void on_session_end(const SessionEnd& end) override { ends.push_back(end); }
-  const file::Manifest& data_manifest() override { return offer->manifest; }
+  const list::Manifest& data_manifest() override { return offer->manifest; }
   std::vector<FileAction> data_actions() override { return actions; }
 
   std::function<void(const OfferInfo&, const Decide&)> answer;

@@ -7,13 +7,13 @@
 
 namespace onehop::session::test {
 
-std::function<std::optional<file::ManifestEntry>()> each_of(file::Manifest manifest) {
+std::function<std::optional<list::ManifestEntry>()> each_of(list::Manifest manifest) {
   return [manifest = std::move(manifest), at = std::size_t{0}]() mutable {
     return at < manifest.files.size() ? std::optional{manifest.files[at++]} : std::nullopt;
   };
 }
 
-Digest some_root(const file::ManifestEntry& entry) {
+Digest some_root(const list::ManifestEntry& entry) {
   Digest root{};
   for (std::size_t i = 0; i < entry.name.size(); ++i)
     root[i % 8] ^= static_cast<std::byte>(entry.name[i]);
@@ -25,7 +25,7 @@ Digest some_root(const file::ManifestEntry& entry) {
 namespace {
 
 /// What the file side knows of packed files, all at once.
-void set_roots(file::PackRoots& roots, const file::Manifest& manifest, const file::Pack& pack) {
+void set_roots(list::PackRoots& roots, const list::Manifest& manifest, const list::Pack& pack) {
   for (std::uint32_t i = 0; i < pack.entries().size(); ++i)
     roots.set(i, some_root(manifest.files[pack.entries()[i]]));
 }
@@ -87,7 +87,7 @@ VirtualEnd::Held* VirtualEnd::find(std::uint32_t file) noexcept {
   return nullptr;
 }
 
-const file::ManifestEntry* VirtualEnd::entry_of(std::uint32_t file) const noexcept {
+const list::ManifestEntry* VirtualEnd::entry_of(std::uint32_t file) const noexcept {
   for (const Held& held : held_)
     if (file >= held.first_file && file < held.pack_file())
       return &held.manifest->files[file - held.first_file];
@@ -97,13 +97,13 @@ const file::ManifestEntry* VirtualEnd::entry_of(std::uint32_t file) const noexce
 void VirtualEnd::hold(Held held) {
   if (!held_.empty() && held.first_file != held_.back().pack_file() + 1)
     fault("the indices of chapters have a gap");
-  held.pack = file::Pack::make(*held.manifest, crypto::DigestKind::xxh3, held.actions);
+  held.pack = list::Pack::make(*held.manifest, crypto::DigestKind::xxh3, held.actions);
   held_.push_back(std::move(held));
 }
 
 void VirtualEnd::give_chapter(Instant now) {
   chapter_at_ = Instant::max();
-  auto manifest = std::make_shared<file::Manifest>();
+  auto manifest = std::make_shared<list::Manifest>();
   const bool is_empty = has_gaps && std::exchange(has_given_, true) && draw(4) == 0;
   while (!is_empty && upcoming_ && manifest->files.size() < chapter_entries_)
     manifest->files.push_back(*std::exchange(upcoming_, next_()));
@@ -120,7 +120,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
   if (std::holds_alternative<AskPeer>(action)) return machine_->note_heard(now);
   if (auto* message = std::get_if<Message>(&action)) {
     if (const auto* root = std::get_if<FileRoot>(message); root != nullptr && !is_forgetful)
-      if (const file::ManifestEntry* entry = entry_of(root->file))
+      if (const list::ManifestEntry* entry = entry_of(root->file))
         announced[entry->name] = root->root;
     said.push_back(std::move(*message));
   } else if (const auto* command = std::get_if<Command>(&action)) {
@@ -157,7 +157,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
     held_.clear();
   } else if (const auto* again = std::get_if<OfferAgain>(&action)) {
     list_settled();
-    auto left = std::make_shared<file::Manifest>();
+    auto left = std::make_shared<list::Manifest>();
     for (const Unsettled& chapter : again->chapters)
       if (chapter.unsent && draw(4) == 0)  // it was named itself
         return sender_->on_offered_again(now, chapter.unsent->why);
@@ -166,7 +166,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
         if (!chapter.is_settled[i] && !(has_gaps && draw(4) == 0))
           left->files.push_back(chapter.manifest->files[i]);
     if (!left->files.empty() && !left->files[0].is_folder()) left->files[0].size += block_bytes;
-    sender_->on_offered_again(now, std::shared_ptr<const file::Manifest>{std::move(left)});
+    sender_->on_offered_again(now, std::shared_ptr<const list::Manifest>{std::move(left)});
   } else if (std::holds_alternative<WantChapter>(action)) {
     if (chapter_at_ != Instant::max()) return fault("a chapter was asked for twice");
     chapter_at_ = draw(2) == 0 ? now : later(now);
@@ -189,7 +189,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
 }
 
 void VirtualEnd::take_report(const Report& report) {
-  const file::ManifestEntry& entry = report.manifest->files.at(report.place);
+  const list::ManifestEntry& entry = report.manifest->files.at(report.place);
   const std::string& name = entry.name;
   ++reported;
   if (is_forgetful) return;
@@ -221,7 +221,7 @@ void VirtualEnd::hold_decided() {
 
 void VirtualEnd::decide(Instant now) {
   offer_ = std::exchange(considered, nullptr);
-  const std::vector<file::ManifestEntry>& files = offer_->manifest.files;
+  const std::vector<list::ManifestEntry>& files = offer_->manifest.files;
   Decision decision;
   decision.claims.resize(files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -232,9 +232,9 @@ void VirtualEnd::decide(Instant now) {
       if (draw(2) == 0) decision.claims[i].push_back({block, some_root(files[i])});
   }
   if (sends_all) decision = {.actions = std::vector<FileAction>(files.size(), FileAction::send)};
-  const file::Pack pack =
-      file::Pack::make(offer_->manifest, crypto::DigestKind::xxh3, decision.actions);
-  decision.pack_roots = std::make_shared<file::PackRoots>(pack.entries().size());
+  const list::Pack pack =
+      list::Pack::make(offer_->manifest, crypto::DigestKind::xxh3, decision.actions);
+  decision.pack_roots = std::make_shared<list::PackRoots>(pack.entries().size());
   set_roots(*decision.pack_roots, offer_->manifest, pack);
   decided_ = decision;
   const bool is_first = offer_->first_file == 0;
@@ -334,10 +334,10 @@ void VirtualEnd::send_chapter(Instant now, const Held& held) {
       sent_at_ = later(sent_at_);
       block.offset = i * block_bytes;
       block.length = block_length_at(size, i * block_bytes);
-      const bool is_claimed = held.actions[entry] == FileAction::compare ||
-                              (entry < held.claims.size() &&
-                               std::ranges::find(held.claims[entry], i, &file::Claim::block) !=
-                                   held.claims[entry].end());
+      const bool is_claimed =
+          held.actions[entry] == FileAction::compare ||
+          (entry < held.claims.size() &&
+           std::ranges::find(held.claims[entry], i, &Claim::block) != held.claims[entry].end());
       if (!is_claimed && size > 0 && draw(6) == 0) {  // a hole, of one block or more
         const std::uint64_t left = size - block.offset;
         block.length = static_cast<std::uint32_t>(
@@ -373,7 +373,7 @@ void VirtualEnd::take_file_message(Instant now, const BlockRef& block) {
     return;
   }
   const std::uint32_t place = block.file - held->first_file;
-  const file::ManifestEntry& entry = held->manifest->files[place];
+  const list::ManifestEntry& entry = held->manifest->files[place];
   if (held->pack.contains(place)) fault("a message for a packed file by itself");
   if (block.kind != FileMessageKind::root) {
     if (block.offset / block_bytes >= blocks_of(entry.size))

@@ -22,15 +22,15 @@
 namespace onehop::session::test {
 
 /// each_of gives the entries of a list.
-[[nodiscard]] std::function<std::optional<file::ManifestEntry>()> each_of(file::Manifest manifest);
+[[nodiscard]] std::function<std::optional<list::ManifestEntry>()> each_of(list::Manifest manifest);
 
 /// some_root: of a file of that name and size.
-[[nodiscard]] Digest some_root(const file::ManifestEntry& entry);
+[[nodiscard]] Digest some_root(const list::ManifestEntry& entry);
 
 class VirtualEnd {
  public:
   /// NextEntry gives the entries of a tree one by one; nothing: it was the last.
-  using NextEntry = std::function<std::optional<file::ManifestEntry>()>;
+  using NextEntry = std::function<std::optional<list::ManifestEntry>()>;
   /// It sends what `next` gives, in chapters of `chapter_entries`.
   VirtualEnd(const SendOptions& options, NextEntry next, std::uint64_t seed,
              std::size_t chapter_entries);
@@ -49,7 +49,7 @@ class VirtualEnd {
   [[nodiscard]] Instant next_event_at() const noexcept;
   [[nodiscard]] bool has_engine() const noexcept { return has_engine_; }
   /// entry_of gives an entry of a chapter that is under way; null: there is none.
-  [[nodiscard]] const file::ManifestEntry* entry_of(std::uint32_t file) const noexcept;
+  [[nodiscard]] const list::ManifestEntry* entry_of(std::uint32_t file) const noexcept;
 
   std::deque<Message> said;                  ///< the link takes them
   std::map<std::string, FileDone> outcomes;  ///< by name
@@ -79,11 +79,11 @@ class VirtualEnd {
   /// Held: a chapter that was answered, as its engine and file side know it.
   struct Held {
     std::uint32_t first_file = 0;
-    std::shared_ptr<const file::Manifest> manifest;
+    std::shared_ptr<const list::Manifest> manifest;
     std::vector<FileAction> actions;
     Claims claims;
     bool is_last = false;
-    file::Pack pack{};
+    list::Pack pack{};
     [[nodiscard]] std::uint32_t pack_file() const noexcept {
       return first_file + static_cast<std::uint32_t>(manifest->files.size());
     }
@@ -109,7 +109,7 @@ class VirtualEnd {
 
   std::mt19937_64 random_;
   NextEntry next_;  // a sender's
-  std::optional<file::ManifestEntry> upcoming_;
+  std::optional<list::ManifestEntry> upcoming_;
   std::size_t chapter_entries_ = 0;
   Instant chapter_at_ = Instant::max();  // when the sender's next chapter is there
   SendMachine* sender_ = nullptr;
@@ -120,7 +120,7 @@ class VirtualEnd {
   std::shared_ptr<const OfferInfo> offer_;  // the newest that was decided on
   Decision decided_;
   std::deque<Held> held_;
-  std::map<std::uint32_t, file::ManifestEntry> unlisted_;  // reported, by index
+  std::map<std::uint32_t, list::ManifestEntry> unlisted_;  // reported, by index
   std::map<std::uint32_t, std::uint64_t> digests_;         // receiving: how many of a file came
   bool has_given_ = false;                                 // sending: a chapter
   bool has_failed_ = false;  // sending: a source changed, and nothing is sent any more

@@ -43,13 +43,13 @@ struct DeadSender {
   asio::io_context io;
   RawPeer peer{io, {.role = Role::sender}};
   DeadSender(World& world, const SenderToken& token) {
-    const file::Manifest manifest = some_manifest();
+    const list::Manifest manifest = some_manifest();
     Offer offer;
     offer.frame_body_max_bytes = 1400;
     offer.data_port = 40'000;
     peer.token = token;
     peer.connect(world.recv_host.port, {offer, ManifestPart{manifest.files},
-                                        ChapterEnd{file::manifest_hash(manifest), true}});
+                                        ChapterEnd{list::manifest_hash(manifest), true}});
   }
   bool live() {
     io.restart();

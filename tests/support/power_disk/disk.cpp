@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "engine/file/file_bytes.hpp"
+#include "engine/disk/file_bytes.hpp"
 
 namespace onehop::power_disk {
 
@@ -24,7 +24,7 @@ int Disk::open(const Files& files) {
 }
 
 int Disk::read(std::span<char> out, std::uint64_t offset) const noexcept {
-  return static_cast<int>(file::read_at(live_.get(), std::as_writable_bytes(out), offset));
+  return static_cast<int>(disk::read_at(live_.get(), std::as_writable_bytes(out), offset));
 }
 
 bool Disk::is_cut_now() noexcept {
@@ -37,9 +37,9 @@ int Disk::write(std::span<const char> bytes, std::uint64_t offset) {
   if (offset > size_bytes_ || bytes.size() > size_bytes_ - offset) return -ENOSPC;
   const Record record{.offset = offset, .bytes = bytes.size()};
   const auto data = std::as_bytes(bytes);
-  int errno_value = file::write_at(log_.get(), std::as_bytes(std::span{&record, 1}), log_bytes_);
-  if (errno_value == 0) errno_value = file::write_at(log_.get(), data, log_bytes_ + sizeof record);
-  if (errno_value == 0) errno_value = file::write_at(live_.get(), data, offset);
+  int errno_value = disk::write_at(log_.get(), std::as_bytes(std::span{&record, 1}), log_bytes_);
+  if (errno_value == 0) errno_value = disk::write_at(log_.get(), data, log_bytes_ + sizeof record);
+  if (errno_value == 0) errno_value = disk::write_at(live_.get(), data, offset);
   if (errno_value != 0) return -errno_value;
   log_bytes_ += sizeof record + bytes.size();
   unflushed_bytes_ += bytes.size();
@@ -51,10 +51,10 @@ int Disk::write(std::span<const char> bytes, std::uint64_t offset) {
 int Disk::make_durable(const Record& record) noexcept {
   buffer_.resize(record.bytes);
   const std::span bytes{buffer_};
-  if (file::read_at(live_.get(), std::as_writable_bytes(bytes), record.offset) !=
+  if (disk::read_at(live_.get(), std::as_writable_bytes(bytes), record.offset) !=
       static_cast<std::int64_t>(record.bytes))
     return EIO;
-  return file::write_at(durable_.get(), std::as_bytes(bytes), record.offset);
+  return disk::write_at(durable_.get(), std::as_bytes(bytes), record.offset);
 }
 
 int Disk::flush() {

@@ -4,7 +4,7 @@
 
 #include "control/law/make_law.hpp"
 #include "engine/crypto/aead.hpp"
-#include "engine/file/file_io.hpp"
+#include "engine/disk/file_io.hpp"
 #include "tools/labs/bench/options.hpp"
 #include "tools/onehop/laboratories.hpp"
 
@@ -72,7 +72,7 @@ void add_sweeps(CLI::App& command, BenchOptions& o) {
                         : CLI::IsMember({"xxh3", "sha256"}));
   if (is_loop || o.part == Part::file)
     add_list(command, "--file-io", o.file_io, "how files are read and written")
-        ->check(CLI::IsMember(file::file_io_names()));
+        ->check(CLI::IsMember(disk::file_io_names()));
   if (o.part == Part::loop || o.part == Part::law)
     add_list(command, "--law", o.law, "rate laws")->type_name("LAW");
 }

@@ -9,9 +9,9 @@
 #include "engine/base/block.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/time.hpp"
-#include "engine/file/block_pool.hpp"
-#include "engine/file/manifest.hpp"
-#include "engine/file/read_ahead.hpp"
+#include "engine/disk/block_pool.hpp"
+#include "engine/list/manifest.hpp"
+#include "engine/source/read_ahead.hpp"
 
 namespace onehop::bench {
 
@@ -35,16 +35,16 @@ double cpu_seconds() {
 
 /// Goes through a file of `bytes` once, as deep as the kind allows and as few buffers as the engine
 /// keeps ready.
-Result<void> pass(file::FileIo& io, file::BlockPool& pool, int fd, std::uint64_t bytes,
+Result<void> pass(disk::FileIo& io, disk::BlockPool& pool, int fd, std::uint64_t bytes,
                   bool is_writing) {
   const std::uint64_t blocks = blocks_of(bytes);
-  std::array<file::IoCompletion, file::io_depth_max> done;
+  std::array<disk::IoCompletion, disk::io_depth_max> done;
   std::uint64_t next = 0, finished = 0;
   while (finished < blocks) {
     std::uint32_t slot = 0;
     while (next < blocks && io.in_flight() < io.depth() && pool.lend(slot)) {
       const std::uint32_t length = block_length_at(bytes, next * block_bytes);
-      using Kind = file::FileOperation::Kind;
+      using Kind = disk::FileOperation::Kind;
       io.submit({.kind = is_writing ? Kind::write : Kind::read,
                  .fd = fd,
                  .buffer = pool.data(slot),
@@ -70,8 +70,8 @@ Result<void> pass(file::FileIo& io, file::BlockPool& pool, int fd, std::uint64_t
 
 Result<RunResult> measure_file(const std::string& kind, const std::string& folder,
                                std::uint64_t bytes) {
-  ONEHOP_TRY(io, file::make_file_io(kind));
-  file::BlockPool pool{std::max(file::ReadAhead::blocks_min, file::io_depth_max)};
+  ONEHOP_TRY(io, disk::make_file_io(kind));
+  disk::BlockPool pool{std::max(source::ReadAhead::blocks_min, disk::io_depth_max)};
   ONEHOP_TRY(file, nameless_file(folder));
   RunResult result;
   const auto amount = static_cast<double>(bytes);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/base/result.hpp"
-#include "engine/file/file_io.hpp"
+#include "engine/disk/file_io.hpp"
 #include "tools/labs/bench/points.hpp"
 
 namespace onehop::bench {

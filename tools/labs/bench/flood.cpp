@@ -13,7 +13,7 @@
 #include "engine/base/block.hpp"
 #include "engine/base/cpu.hpp"
 #include "engine/base/time.hpp"
-#include "engine/file/read_ahead.hpp"
+#include "engine/source/read_ahead.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::bench {
@@ -27,7 +27,7 @@ constexpr Nanos lost_patience = 20ms;   // nothing arrives for so long: what is 
 constexpr Nanos paced_quantum = 500us;  // a paced sender wakes no more often
 // Payload comes from and goes to as much memory as the engine's blocks take: it neither lives in
 // the first-level cache nor leaves the last one.
-constexpr std::size_t memory_bytes = file::ReadAhead::blocks_min * std::size_t{block_bytes};
+constexpr std::size_t memory_bytes = source::ReadAhead::blocks_min * std::size_t{block_bytes};
 
 /// A ring of bytes that frames are copied from or to.
 class Memory {

@@ -12,14 +12,14 @@
 #include "engine/base/mapping.hpp"
 #include "engine/base/spsc_ring.hpp"
 #include "engine/base/time.hpp"
-#include "engine/file/read_ahead.hpp"
+#include "engine/source/read_ahead.hpp"
 
 namespace onehop::bench {
 
 namespace {
 
 constexpr std::size_t slots =
-    2 * file::ReadAhead::blocks_min;  // read ahead, and as many on their way back
+    2 * source::ReadAhead::blocks_min;  // read ahead, and as many on their way back
 constexpr std::size_t rounds = 256;
 constexpr std::size_t piece_bytes =
     16 * 1024;  // the other end of each copy stays in the first-level cache

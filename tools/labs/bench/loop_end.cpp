@@ -13,9 +13,9 @@
 #include "control/transfer/data_path.hpp"
 #include "control/transfer/dpdk_host.hpp"
 #include "control/transfer/settings.hpp"
-#include "engine/file/scan_arguments.hpp"
-#include "engine/file/sink.hpp"
-#include "engine/file/source.hpp"
+#include "engine/list/scan_arguments.hpp"
+#include "engine/sink/sink.hpp"
+#include "engine/source/source.hpp"
 #include "tools/labs/bench/memory_sink.hpp"
 #include "tools/labs/bench/memory_source.hpp"
 
@@ -96,22 +96,22 @@ class BenchSender final : public session::SendHost {
 
   Result<void> open_source() {
     if (spec_.is_source_file) {
-      ONEHOP_TRY(found, file::check_arguments(std::vector<std::string>{spec_.source_path}));
+      ONEHOP_TRY(found, list::check_arguments(std::vector<std::string>{spec_.source_path}));
       files_ = std::move(found.named);
       *manifest_ = files_.manifest;
     } else {
       manifest_->files = {{.name = "onehop-bench", .size = spec_.bytes, .mode = 0600}};
     }
-    path_.account().bytes_expected = file::total_bytes(*manifest_);
+    path_.account().bytes_expected = list::total_bytes(*manifest_);
     return success();
   }
   void next_chapter(session::TakeChapter take) override {
     take(session::OfferedChapter{manifest_, true});
   }
   session::KnownTree known() override {
-    return {manifest_->files.size(), file::total_bytes(*manifest_), true};
+    return {manifest_->files.size(), list::total_bytes(*manifest_), true};
   }
-  Result<std::shared_ptr<const file::Manifest>> offer_again(
+  Result<std::shared_ptr<const list::Manifest>> offer_again(
       const std::vector<session::Unsettled>&) override {
     return Error{ExitCode::local_file_error, "bench loop",
                  "the source file changed while it was sent"};
@@ -133,30 +133,30 @@ class BenchSender final : public session::SendHost {
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) end_.on_first_data(event.at);
   }
-  void on_file_done(const session::FileDone&, const file::ManifestEntry&) override {
+  void on_file_done(const session::FileDone&, const list::ManifestEntry&) override {
     end_.on_file_done();
   }
 
  private:
-  Result<std::unique_ptr<file::FileWorker>> make_source() {
+  Result<std::unique_ptr<disk::FileWorker>> make_source() {
     if (!spec_.is_source_file)
-      return std::unique_ptr<file::FileWorker>{std::make_unique<file::MemorySource>(
-          *manifest_, file::MemorySourceOptions{.digest_kind = spec_.digest})};
-    ONEHOP_TRY(io, file::make_file_io(spec_.common.file_io));
-    auto source = std::make_unique<file::Source>(file::SourceOptions{.digest_kind = *spec_.digest},
-                                                 std::move(io));
-    file::SourceChapter all;
+      return std::unique_ptr<disk::FileWorker>{std::make_unique<MemorySource>(
+          *manifest_, MemorySourceOptions{.digest_kind = spec_.digest})};
+    ONEHOP_TRY(io, disk::make_file_io(spec_.common.file_io));
+    auto source = std::make_unique<source::Source>(
+        source::SourceOptions{.digest_kind = *spec_.digest}, std::move(io));
+    source::SourceChapter all;
     *all.files = std::move(files_);
     all.is_last = true;
     source->add(std::move(all));
-    return std::unique_ptr<file::FileWorker>{std::move(source)};
+    return std::unique_ptr<disk::FileWorker>{std::move(source)};
   }
 
   const LoopSpec& spec_;
   transfer::DataPath& path_;
   End& end_;
-  std::shared_ptr<file::Manifest> manifest_ = std::make_shared<file::Manifest>();
-  file::SourceFiles files_;
+  std::shared_ptr<list::Manifest> manifest_ = std::make_shared<list::Manifest>();
+  list::SourceFiles files_;
 };
 
 class BenchReceiver final : public session::RecvHost {
@@ -171,7 +171,7 @@ class BenchReceiver final : public session::RecvHost {
                 session::Decide decide) override {
     offer_ = offer;
     if (auto made = make_sink(*offer); made.has_error()) return decide(made.error());
-    path_.account().bytes_expected = file::total_bytes(offer->manifest);
+    path_.account().bytes_expected = list::total_bytes(offer->manifest);
     decide(session::Decision{.actions = std::vector<session::FileAction>(
                                  offer->manifest.files.size(), session::FileAction::send),
                              .claims = {}});
@@ -192,7 +192,7 @@ class BenchReceiver final : public session::RecvHost {
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) end_.on_first_data(event.at);
   }
-  void on_file_done(const session::FileDone&, const file::ManifestEntry&) override {
+  void on_file_done(const session::FileDone&, const list::ManifestEntry&) override {
     end_.on_file_done();
   }
   Result<Command> take_chapter(const session::OfferInfo&) override {
@@ -204,25 +204,25 @@ class BenchReceiver final : public session::RecvHost {
   Result<void> make_sink(const session::OfferInfo& offer) {
     sizes_.clear();
     if (!spec_.is_sink_file) {
-      for (const file::ManifestEntry& entry : offer.manifest.files) sizes_.push_back(entry.size);
-      sink_ = std::make_unique<file::MemorySink>(
+      for (const list::ManifestEntry& entry : offer.manifest.files) sizes_.push_back(entry.size);
+      sink_ = std::make_unique<MemorySink>(
           offer.manifest,
-          file::MemorySinkOptions{.digest_kind =
-                                      spec_.digest ? std::optional{offer.digest} : std::nullopt});
+          MemorySinkOptions{.digest_kind =
+                                spec_.digest ? std::optional{offer.digest} : std::nullopt});
       return success();
     }
-    ONEHOP_TRY(io, file::make_file_io(spec_.common.file_io));
+    ONEHOP_TRY(io, disk::make_file_io(spec_.common.file_io));
     ONEHOP_TRY(destination,
-               file::Destination::open({.folder = spec_.sink_folder, .digest_kind = offer.digest}));
-    file::SinkChapterOptions options;
+               sink::Destination::open({.folder = spec_.sink_folder, .digest_kind = offer.digest}));
+    sink::SinkChapterOptions options;
     options.approved = offer.manifest_hash;
-    options.on_exist = file::OnExist::overwrite;
-    ONEHOP_TRY(all, file::SinkChapter::prepare(
-                        destination, std::make_shared<const file::Manifest>(offer.manifest),
+    options.on_exist = sink::OnExist::overwrite;
+    ONEHOP_TRY(all, sink::SinkChapter::prepare(
+                        destination, std::make_shared<const list::Manifest>(offer.manifest),
                         std::move(options)));
     sizes_ = all->block_sizes();
     auto sink =
-        std::make_unique<file::Sink>(std::move(destination), std::move(io), file::SinkOptions{});
+        std::make_unique<sink::Sink>(std::move(destination), std::move(io), sink::SinkOptions{});
     sink->add(std::move(all), true);
     sink_ = std::move(sink);
     return success();
@@ -233,7 +233,7 @@ class BenchReceiver final : public session::RecvHost {
   End& end_;
   Board& board_;
   std::shared_ptr<const session::OfferInfo> offer_;
-  std::unique_ptr<file::FileWorker> sink_;
+  std::unique_ptr<disk::FileWorker> sink_;
   std::vector<std::uint64_t> sizes_;  // for the engine
 };
 

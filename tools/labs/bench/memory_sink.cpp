@@ -5,13 +5,13 @@
 
 #include "engine/base/check.hpp"
 
-namespace onehop::file {
+namespace onehop::bench {
 
 namespace {
 constexpr std::size_t messages_per_turn_max = 64;  // as Sink has it
 }
 
-MemorySink::MemorySink(Manifest manifest, const MemorySinkOptions& options)
+MemorySink::MemorySink(list::Manifest manifest, const MemorySinkOptions& options)
     : manifest_{std::move(manifest)},
       options_{options},
       pool_{options.slots},
@@ -116,4 +116,4 @@ void MemorySink::fail(std::uint32_t file, FileFailure failure) {
   outbox_.push_back({.file = file, .kind = FileMessageKind::failed, .failure = failure});
 }
 
-}  // namespace onehop::file
+}  // namespace onehop::bench

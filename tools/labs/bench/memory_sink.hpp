@@ -16,21 +16,21 @@
 #include <vector>
 
 #include "engine/crypto/tree.hpp"
-#include "engine/file/block_pool.hpp"
-#include "engine/file/file_worker.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/disk/block_pool.hpp"
+#include "engine/disk/file_worker.hpp"
+#include "engine/list/manifest.hpp"
 
-namespace onehop::file {
+namespace onehop::bench {
 
 struct MemorySinkOptions {
-  std::size_t slots = receiver_slots;
+  std::size_t slots = disk::receiver_slots;
   std::optional<crypto::DigestKind> digest_kind =
       crypto::DigestKind::xxh3;  ///< none: nothing is digested or compared
 };
 
-class MemorySink final : public FileWorker {
+class MemorySink final : public disk::FileWorker {
  public:
-  MemorySink(Manifest manifest, const MemorySinkOptions& options);
+  MemorySink(list::Manifest manifest, const MemorySinkOptions& options);
 
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                    SpscRing<BlockRef>& from_engine) override;
@@ -38,7 +38,7 @@ class MemorySink final : public FileWorker {
     return (has_failed_ || files_left_ == 0) && outbox_.empty();
   }
   [[nodiscard]] Nanos nap_max() const noexcept override {
-    return blocks_left_ <= near_end_blocks ? nap_max_at_end : nap_max_writing;
+    return blocks_left_ <= near_end_blocks ? disk::nap_max_at_end : disk::nap_max_writing;
   }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return "memory"; }
@@ -65,9 +65,9 @@ class MemorySink final : public FileWorker {
   void finish_if_complete(std::uint32_t file);
   void fail(std::uint32_t file, FileFailure failure);
 
-  Manifest manifest_;
+  list::Manifest manifest_;
   MemorySinkOptions options_;
-  BlockPool pool_;
+  disk::BlockPool pool_;
   std::vector<File> files_;
   std::deque<BlockRef> outbox_;
   std::size_t files_left_;
@@ -75,4 +75,4 @@ class MemorySink final : public FileWorker {
   bool has_lent_ = false, has_failed_ = false;
 };
 
-}  // namespace onehop::file
+}  // namespace onehop::bench

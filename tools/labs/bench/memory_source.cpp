@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace onehop::file {
+namespace onehop::bench {
 
 namespace {
 
@@ -23,7 +23,7 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed) noexcept {
 
 }  // namespace
 
-MemorySource::MemorySource(Manifest manifest, const MemorySourceOptions& options)
+MemorySource::MemorySource(list::Manifest manifest, const MemorySourceOptions& options)
     : manifest_{std::move(manifest)}, options_{options}, pool_{options.slots} {
   is_filled_.assign(pool_.slots(), false);
   if (options_.digest_kind) tree_.emplace(*options_.digest_kind);
@@ -101,4 +101,4 @@ std::size_t MemorySource::flush(SpscRing<BlockRef>& to_engine) {
   return count;
 }
 
-}  // namespace onehop::file
+}  // namespace onehop::bench

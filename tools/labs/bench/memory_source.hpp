@@ -14,28 +14,28 @@
 #include <vector>
 
 #include "engine/crypto/tree.hpp"
-#include "engine/file/block_pool.hpp"
-#include "engine/file/file_worker.hpp"
-#include "engine/file/manifest.hpp"
-#include "engine/file/read_ahead.hpp"
+#include "engine/disk/block_pool.hpp"
+#include "engine/disk/file_worker.hpp"
+#include "engine/list/manifest.hpp"
+#include "engine/source/read_ahead.hpp"
 
-namespace onehop::file {
+namespace onehop::bench {
 
 struct MemorySourceOptions {
-  std::size_t slots = sender_slots;
+  std::size_t slots = disk::sender_slots;
   std::optional<crypto::DigestKind> digest_kind =
       crypto::DigestKind::xxh3;  ///< none: digests and roots are zero
   std::uint64_t seed = 1;        ///< of the bytes
 };
 
-class MemorySource final : public FileWorker {
+class MemorySource final : public disk::FileWorker {
  public:
-  MemorySource(Manifest manifest, const MemorySourceOptions& options);
+  MemorySource(list::Manifest manifest, const MemorySourceOptions& options);
 
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                    SpscRing<BlockRef>& from_engine) override;
   [[nodiscard]] bool is_over() const noexcept { return is_over_ && outbox_.empty(); }
-  [[nodiscard]] Nanos nap_max() const noexcept override { return nap_max_reading; }
+  [[nodiscard]] Nanos nap_max() const noexcept override { return disk::nap_max_reading; }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-read"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return "memory"; }
 
@@ -45,10 +45,10 @@ class MemorySource final : public FileWorker {
   void make_block(std::uint32_t slot);
   std::size_t flush(SpscRing<BlockRef>& to_engine);
 
-  Manifest manifest_;
+  list::Manifest manifest_;
   MemorySourceOptions options_;
-  BlockPool pool_;
-  ReadAhead read_ahead_;
+  disk::BlockPool pool_;
+  source::ReadAhead read_ahead_;
   std::deque<BlockRef> outbox_;
   std::uint32_t file_ = 0;
   std::uint64_t block_ = 0;
@@ -57,4 +57,4 @@ class MemorySource final : public FileWorker {
   bool is_over_ = false;
 };
 
-}  // namespace onehop::file
+}  // namespace onehop::bench

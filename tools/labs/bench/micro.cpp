@@ -10,7 +10,7 @@
 #include "engine/base/cpu.hpp"
 #include "engine/base/spsc_ring.hpp"
 #include "engine/crypto/frame_sealer.hpp"
-#include "engine/file/read_ahead.hpp"
+#include "engine/source/read_ahead.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::bench {
@@ -18,7 +18,7 @@ namespace onehop::bench {
 namespace {
 
 constexpr std::size_t batch_frames = 256;  // a sender's longest turn
-constexpr std::uint64_t digest_blocks = file::ReadAhead::blocks_min;
+constexpr std::uint64_t digest_blocks = source::ReadAhead::blocks_min;
 
 crypto::DirectionSecret secret() {
   return crypto::direction_secret(crypto::ExporterSecret{}, crypto::Direction::from_sender, 0);

@@ -10,7 +10,7 @@
 #include "control/law/make_law.hpp"
 #include "engine/base/rate_text.hpp"
 #include "engine/crypto/aead.hpp"
-#include "engine/file/file_io.hpp"
+#include "engine/disk/file_io.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::bench {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "control/transfer/settings.hpp"
-#include "engine/file/file_io.hpp"
+#include "engine/disk/file_io.hpp"
 #include "engine/wire/frame.hpp"
 #include "tools/labs/bench/core_distance.hpp"
 #include "tools/labs/bench/file_part.hpp"

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "engine/file/confined.hpp"
+#include "engine/disk/confined.hpp"
 
 namespace onehop::plot {
 
@@ -101,7 +101,7 @@ Result<void> put_in_place(const Place& place, std::string_view ending, bool is_o
     if (::rename(from.c_str(), to.c_str()) == 0) return success();
     return errno_error(ExitCode::local_file_error, "write " + to);
   }
-  const int error = file::rename_new(AT_FDCWD, from, AT_FDCWD, to);
+  const int error = disk::rename_new(AT_FDCWD, from, AT_FDCWD, to);
   if (error == 0) return success();
   return errno_error(ExitCode::local_file_error, "write " + to, "", error);
 }

@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "control/p2p/supplicant.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/base/display_name.hpp"
 
 namespace onehop::p2p {
 
 std::string peer_text(const Peer& peer) {
-  return fmt::format("{}  {:<24} {:>4} dBm  {}", peer.address, file::display_name(peer.name),
+  return fmt::format("{}  {:<24} {:>4} dBm  {}", peer.address, display_name(peer.name),
                      peer.signal_dbm,
                      peer.is_group_owner ? "owns a group"
                      : peer.is_accepting ? "waits with onehop"
@@ -20,7 +20,7 @@ std::string peer_text(const Peer& peer) {
 }
 
 tool::Json peer_json(const Peer& peer) {
-  return {{"name", file::display_name(peer.name)},
+  return {{"name", display_name(peer.name)},
           {"address", peer.address},
           {"signal_dbm", peer.signal_dbm},
           {"is_group_owner", peer.is_group_owner},
@@ -30,7 +30,7 @@ tool::Json peer_json(const Peer& peer) {
 std::string group_text(const GroupView& view) {
   const Group& group = view.group;
   std::string text =
-      fmt::format("{} on {}, {}", file::display_name(group.ssid), group.interface_name,
+      fmt::format("{} on {}, {}", display_name(group.ssid), group.interface_name,
                   group.role == Role::owner ? "of which this machine is the owner" : "as a member");
   if (group.frequency_mhz > 0) text += fmt::format(", {} MHz", group.frequency_mhz);
   if (view.width_mhz > 0) text += fmt::format(", {} MHz wide", view.width_mhz);

@@ -18,7 +18,7 @@
 #include "control/p2p/network_manager.hpp"
 #include "control/p2p/station.hpp"
 #include "control/p2p/supplicant.hpp"
-#include "engine/file/manifest.hpp"
+#include "engine/base/display_name.hpp"
 #include "tools/onehop/p2p/forming.hpp"
 #include "tools/onehop/p2p/stop_signals.hpp"
 #include "tools/onehop/terminal.hpp"
@@ -184,7 +184,7 @@ Result<void> show_status(const P2pOptions& options, const tool::Reporter& report
                            {"is_wide_possible", is_wide}});
   if (!options.output.is_json) {
     print(fmt::format("radio {}: Wi-Fi Direct, seen by others as '{}'\n", interface,
-                      file::display_name(name)));
+                      display_name(name)));
     print(fmt::format("  {}{}\n",
                       facts.has_value() ? link::radio_text(facts.value()) : facts.error().message(),
                       is_connected ? "; it is in one now" : ""));
@@ -275,7 +275,7 @@ Result<void> leave_groups(const P2pOptions& options, const tool::Reporter& repor
   for (const Group& group : groups) {
     ONEHOP_TRYV(supplicant.remove_group(group.path));
     reporter.event("left", {{"interface", group.interface_name}, {"ssid", group.ssid}});
-    reporter.say("left " + file::display_name(group.ssid) + " on " + group.interface_name);
+    reporter.say("left " + display_name(group.ssid) + " on " + group.interface_name);
   }
   ONEHOP_TRY(left, leave_networks(supplicant, ""));
   for (const std::string& interface : left.networks) {

@@ -13,8 +13,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "engine/base/display_name.hpp"
 #include "engine/base/text_file.hpp"
-#include "engine/file/manifest.hpp"
 
 namespace onehop::rings {
 
@@ -92,7 +92,7 @@ Result<Program> read_program(pid_t pid) {
   drop_others(pid, program.rings);
   if (auto name = text_of(path_of(pid, "comm")); name && !name->empty()) {
     name->pop_back();  // its newline
-    program.name = file::display_name(*name);
+    program.name = display_name(*name);
   }
   return program;
 }

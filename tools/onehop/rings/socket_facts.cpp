@@ -15,9 +15,9 @@
 #include <thread>
 #include <utility>
 
+#include "engine/base/display_name.hpp"
 #include "engine/base/netlink.hpp"
 #include "engine/base/netlink_message.hpp"
-#include "engine/file/manifest.hpp"
 #include "tools/onehop/rings/program.hpp"
 
 namespace onehop::rings {
@@ -57,7 +57,7 @@ Result<FactsByInode> dump_diag() {
   const auto take = [&](const nlmsghdr* message) {
     auto one = parse_diag(bytes_of(message));
     if (!one) return;
-    one->facts.interface = file::display_name(name_of(one->ifindex));
+    one->facts.interface = display_name(name_of(one->ifindex));
     found[one->inode] = std::move(one->facts);
   };
   ONEHOP_TRYV(socket.request(request, take, "list AF_XDP sockets by sock_diag"));

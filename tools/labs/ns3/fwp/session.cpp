@@ -5,7 +5,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/crypto/key_schedule.hpp"
-#include "engine/file/block_pool.hpp"
+#include "engine/disk/block_pool.hpp"
 
 namespace onehop::fwp {
 
@@ -39,7 +39,7 @@ run::SenderLoopConfig sender_config(const SessionConfig& config) {
   run::SenderLoopConfig loop;
   loop.frame_bytes = frame_bytes;
   loop.sender.body_bytes_max = frame_bytes - wire::overhead_bytes;
-  loop.sender.block_slots = file::sender_slots;
+  loop.sender.block_slots = disk::sender_slots;
   loop.sender.skip_seed = config.seed;
   loop.sender.is_repair_lazy = config.is_repair_lazy;
   return loop;
@@ -49,7 +49,7 @@ run::ReceiverLoopConfig receiver_config(const SessionConfig& config,
                                         const std::vector<std::uint64_t>& file_sizes) {
   run::ReceiverLoopConfig loop;
   loop.frame_bytes = frame_bytes;
-  loop.receiver.block_slots = file::receiver_slots;
+  loop.receiver.block_slots = disk::receiver_slots;
   loop.receiver.body_bytes_max = frame_bytes - wire::overhead_bytes;
   loop.receiver.file_sizes = file_sizes;
   loop.receiver.is_repair_lazy = config.is_repair_lazy;
@@ -64,13 +64,13 @@ FwpSession::FwpSession(const SessionConfig& config)
       sender_port_{link_, 0},
       receiver_port_{link_, 1},
       source_(block_bytes),
-      sink_{std::make_unique<std::byte[]>(file::receiver_slots * block_bytes)},
+      sink_{std::make_unique<std::byte[]>(disk::receiver_slots * block_bytes)},
       sender_{sender_port_, keys(true), sender_config(config), sender_side_.links()},
       receiver_{receiver_port_, keys(false), receiver_config(config, file_sizes_),
                 receiver_side_.links()},
       stations_{{*this, 0, 0, config.seed}, {*this, 1, config.frame_error_rate, config.seed}} {
-  for (std::uint32_t slot = 0; slot < file::sender_slots; ++slot) free_slots_.push_back(slot);
-  for (std::uint32_t slot = 0; slot < file::receiver_slots; ++slot)
+  for (std::uint32_t slot = 0; slot < disk::sender_slots; ++slot) free_slots_.push_back(slot);
+  for (std::uint32_t slot = 0; slot < disk::receiver_slots; ++slot)
     ONEHOP_CHECK(receiver_side_.file_to_engine.push(
         {.data = sink_.get() + std::size_t{slot} * block_bytes, .slot = slot}));
   // The queue is kept full, as the paper's TCP keeps it: the table is about the air, not about a

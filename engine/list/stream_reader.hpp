@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// read_stream: what comes from a descriptor, as the chapters of one file whose size nobody knows.
+//
+//   fd ─▶ read ─▶ [ piece in memory | next ] ─▶ a chapter each ─▶ ChapterOutlet
+//
+// A piece is sent, verified and forgotten as a small file is, so memory is bounded by the chapters
+// that may be under way, and nothing that has left can be sent again: a stream does not resume. It
+// runs in the thread that the outlet belongs to.
+#pragma once
+
+#include <string>
+
+#include "engine/base/result.hpp"
+#include "engine/list/chapter_maker.hpp"
+
+namespace onehop::list {
+
+struct StreamInput {
+  int fd = -1;       ///< outlives the reading; read, never written or closed
+  std::string name;  ///< of the file at the other end; as that of a ManifestEntry
+};
+
+/// Bytes of a full piece. Higher: memory, some ten of them at once. Lower: an offer and an answer
+/// for less.
+inline constexpr std::uint64_t piece_bytes_max = std::uint64_t{4} << 20;
+
+/// read_stream puts chapters of one piece each, and returns the last one. A piece that is not full
+/// is put when it is ChapterSizes::age_max old and awaited; the first one may be empty then. Error:
+/// a read failed, or the outlet is stopped. Syscalls: poll, read, memfd_create, pwrite, fstat.
+[[nodiscard]] Result<ScanChapter> read_stream(const StreamInput& input, ChapterOutlet& outlet);
+
+}  // namespace onehop::list

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sink, the messages: what a block, a digest and a root do to a file's state. See sink_holes.cpp,
+// sink_chapters.cpp and sink_durable.cpp.
+#include "engine/sink/sink.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/check.hpp"
+#include "engine/disk/entry_fault.hpp"
+#include "engine/disk/holes.hpp"
+
+namespace onehop::sink {
+
+namespace {
+// Messages taken per turn, so that completions and checkpoints are looked at in between.
+constexpr std::size_t messages_per_turn_max = 64;
+// Digests announced before their block, in slots. The peer announces a digest when it has sent the
+// block, and it may start only what our credit allows: one pool. The rest is slack.
+constexpr std::size_t announced_early_per_slot = 4;
+}  // namespace
+
+Sink::Chapter::Chapter(std::unique_ptr<SinkChapter> given)
+    : list{std::move(given)},
+      is_done(list->entries(), false),
+      files_left{
+          static_cast<std::size_t>(std::ranges::count_if(list->actions(), list::has_digests))} {}
+
+Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<disk::FileIo> io,
+           const SinkOptions& options)
+    : destination_{std::move(destination)},
+      options_{options},
+      io_{std::move(io)},
+      pool_{options_.slots},
+      commit_{*destination_},
+      writing_(options_.slots) {
+  ONEHOP_CHECK(io_ != nullptr);
+}
+
+void Sink::add(std::unique_ptr<SinkChapter> chapter, bool is_last) {
+  ONEHOP_CHECK(chapter != nullptr);
+  const std::lock_guard lock{mutex_};
+  added_.push_back({std::move(chapter), is_last});
+}
+
+void Sink::take_chapters() {
+  const std::lock_guard lock{mutex_};
+  for (; !added_.empty(); added_.pop_front()) {
+    ONEHOP_CHECK(!has_last_);
+    has_last_ = added_.front().is_last;
+    auto made = std::make_unique<Chapter>(std::move(added_.front().chapter));
+    Chapter& chapter = *chapters_.emplace_back(std::move(made));
+    SinkChapter& list = *chapter.list;
+    ONEHOP_CHECK(list.first_file() >= end_file_);
+    list.make_way();
+    end_file_ = list.pack_file() + 1;
+    for (const std::uint64_t size : list.block_sizes())
+      if (size != file_without_blocks) blocks_left_ += blocks_of(size);
+    for (auto& [entry, part] : list.parts()) {
+      auto open = std::make_unique<OpenFile>(chapter, destination_->options().digest_kind);
+      open->part = std::move(part);
+      const int errno_value = open->part.begin(*destination_);
+      OpenFile& begun = *open;
+      open_.emplace(list.first_file() + entry, std::move(open));
+      if (errno_value != 0) refuse(begun, list.first_file() + entry, errno_value);
+    }
+    list.parts().clear();
+    if (list.is_stream())
+      chapter.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
+    chapter.records_left = list.pack().entries().size();
+    if (!list.pack().is_empty()) chapter.pack = std::make_unique<PackSink>(list, commit_);
+  }
+}
+
+/// The chapter that a message is about. Null: it has ended, or there is none.
+Sink::Chapter* Sink::chapter_of(std::uint32_t file) {
+  if (file >= end_file_) take_chapters();  // it was added before the message was sent
+  const auto at =
+      std::ranges::find_if(chapters_, [&](const auto& chapter) { return chapter->contains(file); });
+  return at == chapters_.end() ? nullptr : at->get();
+}
+
+std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
+                       SpscRing<BlockRef>& from_engine) {
+  take_chapters();
+  if (!has_lent_) {
+    has_lent_ = true;
+    checkpoint_at_ = now;
+    std::uint32_t slot = 0;
+    while (pool_.lend(slot)) outbox_.push_back({.data = pool_.data(slot), .slot = slot});
+  }
+  std::size_t moved = 0;
+  BlockRef message;
+  const std::size_t outbox_max = options_.slots + messages_per_turn_max;
+  for (std::size_t i = 0;
+       i < messages_per_turn_max && outbox_.size() < outbox_max && from_engine.pop(message); ++i) {
+    handle(message);
+    ++moved;
+  }
+  collect(false);
+  if (stream_) write_stream();
+  if (!is_stopped_) checkpoint_if_due(now);
+  if (!is_stopped_) on_pack_failure(commit_.turn(now, finish_folders()));
+  tell_packed();
+  end_chapters();
+  for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
+  return moved;
+}
+
+void Sink::handle(const BlockRef& message) {
+  using Kind = FileMessageKind;
+  if (message.kind == Kind::checkpoint || message.kind == Kind::abort) return on_stop(message);
+  Chapter* const chapter = chapter_of(message.file);
+  if (chapter == nullptr) return on_unknown(message);
+  if (chapter->pack && message.file == chapter->list->pack_file() &&
+      (message.kind == Kind::block || message.kind == Kind::root))
+    return on_pack(*chapter, message);
+  switch (message.kind) {
+    case Kind::block: return on_block(*chapter, message);
+    case Kind::digest: return on_digest(*chapter, message);
+    case Kind::skipped: return on_skipped(*chapter, message);
+    case Kind::hole: return on_hole(*chapter, message);
+    case Kind::root: return on_root(*chapter, message);
+    default: return fail(message.file, FileFailure::protocol);
+  }
+}
+
+/// What comes late of a chapter that has ended changes nothing.
+void Sink::on_unknown(const BlockRef& message) {
+  if (message.kind == FileMessageKind::block) give_back(message);
+  if (message.file >= end_file_) fail(message.file, FileFailure::protocol);
+}
+
+bool Sink::is_expected(const Chapter& chapter, const BlockRef& message) {
+  const std::uint32_t entry = chapter.entry_of(message.file);
+  if (entry >= chapter.list->entries() || !chapter.list->is_wanted(entry)) return false;
+  if (chapter.list->pack().contains(entry)) return false;  // of it nothing comes by itself
+  if (message.kind == FileMessageKind::root) return true;
+  const std::uint64_t blocks = blocks_of(chapter.list->entry(entry).size);
+  return message.offset % block_bytes == 0 && message.offset / block_bytes < blocks;
+}
+
+void Sink::on_block(Chapter& chapter, const BlockRef& block) {
+  ONEHOP_CHECK(block.slot < writing_.size());
+  ONEHOP_CHECK(block.data == pool_.data(block.slot));
+  if (is_stopped_) return give_back(block);
+  const std::uint64_t index = block.offset / block_bytes;
+  const std::uint32_t entry_index = chapter.entry_of(block.file);
+  if (!is_expected(chapter, block) ||
+      block.length != block_length_at(chapter.list->entry(entry_index).size, block.offset)) {
+    give_back(block);
+    return fail(block.file, FileFailure::protocol);
+  }
+  OpenFile* const open = chapter.is_done[entry_index] ? nullptr : open_file(chapter, block.file);
+  if (is_stopped_) return give_back(block);
+  if (open == nullptr || open->is_settled(index) ||
+      (open->entries.contains(index) && open->entries[index].has_own)) {
+    return give_back(block);
+  }
+  if (chapter.list->is_there(entry_index)) {
+    give_back(block);
+    return fail(block.file, FileFailure::differs);
+  }
+  const auto [at, is_new] = open->entries.try_emplace(index);
+  Entry& entry = at->second;
+  entries_total_ += is_new ? 1 : 0;
+  if (entry.has_announced) --announced_early_;
+  entry.own = crypto::block_digest(destination_->options().digest_kind, {block.data, block.length});
+  entry.has_own = true;
+  const bool is_wrong = entry.has_announced && entry.own != entry.announced;
+  if (is_wrong || entries_total_ > entries_max) {
+    give_back(block);
+    return fail(block.file, is_wrong ? FileFailure::digest_mismatch : FileFailure::protocol);
+  }
+  write(*open, block);
+}
+
+/// A block of the chapter's pack, or the root over it.
+void Sink::on_pack(Chapter& chapter, const BlockRef& message) {
+  if (message.kind == FileMessageKind::root) {
+    if (!is_stopped_) on_pack_failure(chapter.pack->on_root(message.digest));
+    return;
+  }
+  if (!is_stopped_) {
+    const list::Pack& pack = chapter.list->pack();
+    ONEHOP_CHECK(message.offset < pack.bytes());  // the engine was given its size
+    ONEHOP_CHECK(message.length == block_length_at(pack.bytes(), message.offset));
+    --blocks_left_;
+    on_pack_failure(chapter.pack->take(message));
+    chapter.list->count_written(message.length);
+  }
+  give_back(message);
+}
+
+void Sink::on_pack_failure(const std::optional<PackFailure>& failure) {
+  if (failure) fail(failure->file, failure->failure, failure->errno_value);
+}
+
+void Sink::write(OpenFile& open, const BlockRef& block) {
+  open.has_received = true;
+  if (open.fault != 0) {
+    give_back(block);
+    return on_stored(open, block);
+  }
+  const bool is_piece = open.chapter.list->is_stream();
+  if (is_piece && stream_->is_ordered() && block.length > 0)
+    return stream_->hold(open.chapter.base + block.offset, block);
+  const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(block.file)).size;
+  if (block.length == 0 || (!is_piece && disk::is_all_zero({block.data, block.length}) &&
+                            open.part.make_hole(block.offset, block.length, size))) {
+    give_back(block);
+    return on_stored(open, block);
+  }
+  wait_for_room();
+  if (is_stopped_) return give_back(block);
+  writing_[block.slot] = block;
+  ++open.writes_in_flight;
+  io_->submit({.kind = disk::FileOperation::Kind::write,
+               .fd = is_piece ? stream_->fd() : open.part.fd(),
+               .buffer = block.data,
+               .bytes = block.length,
+               .offset = open.chapter.base + block.offset,
+               .tag = block.slot});
+  collect(false);
+}
+
+/// The file of a block that is announced. Null: that changes nothing, or it failed.
+Sink::OpenFile* Sink::open_announced(Chapter& chapter, const BlockRef& message) {
+  if (is_stopped_) return nullptr;
+  if (!is_expected(chapter, message)) {
+    fail(message.file, FileFailure::protocol);
+    return nullptr;
+  }
+  if (chapter.is_done[chapter.entry_of(message.file)]) return nullptr;
+  OpenFile* const open = open_file(chapter, message.file);
+  return open == nullptr || open->is_settled(message.offset / block_bytes) ? nullptr : open;
+}
+
+void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
+  OpenFile* const open = open_announced(chapter, message);
+  if (open == nullptr) return;
+  // Of what is there and the same the sender says `skipped`.
+  if (chapter.list->is_there(chapter.entry_of(message.file)))
+    return fail(message.file, FileFailure::differs);
+  const auto [at, is_new] = open->entries.try_emplace(message.offset / block_bytes);
+  Entry& entry = at->second;
+  entries_total_ += is_new ? 1 : 0;
+  if (entry.has_announced && entry.announced != message.digest)
+    return fail(message.file, FileFailure::protocol);
+  if (entry.has_announced) return;
+  entry.announced = message.digest;
+  entry.has_announced = true;
+  const bool is_early =
+      !entry.has_own && ++announced_early_ > announced_early_per_slot * options_.slots;
+  if (is_early || entries_total_ > entries_max) return fail(message.file, FileFailure::protocol);
+  if (entry.has_own && entry.own != entry.announced)
+    return fail(message.file, FileFailure::digest_mismatch);
+  settle(message.file);
+}
+
+/// The sender has a block with this tag and does not send it. Where it is the tag of the block that
+/// is there, the block is the sender's, and its digest is the one that was worked out here.
+void Sink::on_skipped(Chapter& chapter, const BlockRef& message) {
+  OpenFile* const open = open_announced(chapter, message);
+  if (open == nullptr) return;
+  const SinkChapter& list = *chapter.list;
+  const std::uint32_t entry_index = chapter.entry_of(message.file);
+  const std::uint64_t index = message.offset / block_bytes;
+  const auto held = list.held_block(entry_index, index);
+  const bool is_same = held && held->tag == message.digest;
+  const bool is_compared = list.actions()[entry_index] == list::FileAction::compare;
+  if (!is_same && !is_compared)
+    return fail(message.file,
+                list.is_there(entry_index) ? FileFailure::differs : FileFailure::protocol);
+  // Once only: of what is skipped no frame comes, and it needs no other word.
+  if (!open->entries.try_emplace(index).second || ++entries_total_ > entries_max)
+    return fail(message.file, FileFailure::protocol);
+  open->is_other = open->is_other || !is_same;
+  Entry& entry = open->entries[index];
+  if (held) entry.own = entry.announced = held->digest;
+  entry.has_own = entry.has_announced = entry.is_stored = true;
+  settle(message.file);
+}
+
+void Sink::on_root(Chapter& chapter, const BlockRef& message) {
+  if (is_stopped_) return;
+  if (!is_expected(chapter, message)) return fail(message.file, FileFailure::protocol);
+  if (chapter.is_done[chapter.entry_of(message.file)]) return;
+  OpenFile* const open = open_file(chapter, message.file);
+  if (open == nullptr) return;
+  if (open->has_root && open->root != message.digest)
+    return fail(message.file, FileFailure::protocol);
+  open->has_root = true;
+  open->root = message.digest;
+  finish_if_complete(message.file);
+}
+
+void Sink::on_stop(const BlockRef& message) {
+  if (message.kind == FileMessageKind::abort)
+    close();
+  else if (!is_stopped_)
+    make_durable();
+  tell_held();  // whoever asks offers again what has not been told
+  outbox_.push_back({.kind = FileMessageKind::checkpointed});
+}
+
+/// The state of a file that is not done; nothing when it cannot be opened, which is reported.
+Sink::OpenFile* Sink::open_file(Chapter& chapter, std::uint32_t file) {
+  if (const auto at = open_.find(file); at != open_.end()) return at->second.get();
+  const std::uint32_t entry = chapter.entry_of(file);
+  auto open = std::make_unique<OpenFile>(chapter, destination_->options().digest_kind);
+  if (chapter.list->is_stream()) {
+    if (!is_stream_open(chapter)) return nullptr;
+  } else if (!chapter.list->is_there(entry)) {
+    Result<PartFile> part = PartFile::open(*destination_, chapter.list->entry(entry),
+                                           chapter.list->part_options(entry, true));
+    if (part.has_error()) {
+      refuse(*open, file, part.error().errno_value);
+      if (is_stopped_) return nullptr;
+      return open_.emplace(file, std::move(open)).first->second.get();
+    }
+    open->part = std::move(part).value();
+    chapter.list->count_made(entry);
+    for (std::string& folder : open->part.folders_made())
+      chapter.folders_made.push_back(std::move(folder));
+  }
+  return open_.emplace(file, std::move(open)).first->second.get();
+}
+
+/// A block is in the kernel's hands. The journal may say so: the next session compares.
+void Sink::on_stored(OpenFile& open, const BlockRef& block) {
+  const std::uint64_t index = block.offset / block_bytes;
+  Entry& entry = open.entries.at(index);
+  entry.is_stored = true;
+  unsynced_bytes_ += block.length;
+  SinkChapter& list = *open.chapter.list;
+  list.count_written(block.length);
+  // Nothing of it can be resumed.
+  if (list.is_stream() || open.fault != 0) return settle(block.file);
+  const Claim stored{index, entry.own};
+  const auto held = list.held_block(open.chapter.entry_of(block.file), index);
+  const bool is_recorded = held && held->digest == entry.own;
+  if (!is_recorded && !open.is_sync_broken) {
+    if (const int errno_value = open.part.record({&stored, 1}); errno_value != 0)
+      return fail(block.file, FileFailure::write_error, errno_value);
+  }
+  settle(block.file);
+}
+
+/// One thing more is known about a block, or a hole. When all is known of the next block and
+/// agrees, it goes to the tree.
+void Sink::settle(std::uint32_t file) {
+  OpenFile& open = *open_.at(file);
+  const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(file)).size;
+  const auto is_matched = [](const Entry& entry) {
+    return entry.is_stored && entry.has_announced && entry.own == entry.announced;
+  };
+  for (;;) {
+    settle_holes(open, size);
+    const auto at = open.entries.find(open.next_leaf);
+    if (at == open.entries.end() || !is_matched(at->second)) break;
+    if (size > 0) open.tree.add(at->second.own);
+    open.entries.erase(at);
+    --entries_total_;
+    ++open.next_leaf;
+    --blocks_left_;
+  }
+  finish_if_complete(file);
+}
+
+void Sink::finish_if_complete(std::uint32_t file) {
+  const OpenFile& open = *open_.at(file);
+  const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(file)).size;
+  if (is_stopped_ || !open.has_root || open.next_leaf < blocks_of(size)) return;
+  ONEHOP_CHECK(open.entries.empty());
+  if (!open.is_other && open.tree.root() != open.root)
+    return fail(file, FileFailure::root_mismatch);
+  finish(file);
+}
+
+void Sink::give_back(const BlockRef& block) {
+  outbox_.push_back({.data = block.data, .file = block.file, .slot = block.slot});
+}
+
+/// The file is left out where the errno is about it alone: what comes of it is dropped.
+void Sink::refuse(OpenFile& open, std::uint32_t file, int errno_value) {
+  if (!disk::is_entry_fault(errno_value)) return fail(file, FileFailure::write_error, errno_value);
+  open.fault = errno_value;
+}
+
+void Sink::fail(std::uint32_t file, FileFailure failure, int errno_value) {
+  if (is_stopped_) return;
+  is_stopped_ = true;
+  outbox_.push_back(
+      {.file = file, .status = errno_value, .kind = FileMessageKind::failed, .failure = failure});
+}
+
+}  // namespace onehop::sink

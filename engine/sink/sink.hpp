@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sink: the receiving half of file I/O. It writes blocks where they belong, in any order, and gives
+// a file its final name only when every block and the root have the announced digests.
+//
+//   add() ─▶ chapters, in order; a message finds its own by the file's index on the wire
+//   engine ─▶ block ─▶ own digest ─▶ write ─▶ journal; the buffer goes back to the engine
+//                          │           └─▶ once a second and per 16 MiB: fdatasync of both
+//   engine ─▶ digest ─▶ the same? ─▶ tree
+//   engine ─▶ skipped ─▶ the tag of the block that is there? ─▶ its digest ─▶ tree
+//   engine ─▶ hole ───▶ zeros, or a hole, in the part ─▶ tree
+//   engine ─▶ root ──────────────▶ the tree's? ─▶ sync, rename ─▶ file_done ─▶ engine
+//
+// A chapter ends when all before it have ended, all its files are in place and its pack's root was
+// checked. Then its folders get mode and time, and only then the last message about its files is
+// told: who has heard of all files has heard of a session that is complete.
+//
+// One file thread owns the Sink and calls turn(); chapters come from any thread. After a failure
+// the Sink writes nothing more and only gives buffers back; `.part` and journal stay for the next
+// session. It opens paths from the peer only below the destination's descriptor (confined.hpp).
+#pragma once
+
+#include <boost/icl/interval_set.hpp>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/block.hpp"
+#include "engine/base/spsc_ring.hpp"
+#include "engine/crypto/tree.hpp"
+#include "engine/disk/block_pool.hpp"
+#include "engine/disk/file_io.hpp"
+#include "engine/disk/file_worker.hpp"
+#include "engine/sink/pack_sink.hpp"
+#include "engine/sink/part_file.hpp"
+#include "engine/sink/sink_chapter.hpp"
+#include "engine/sink/stream_output.hpp"
+
+namespace onehop::sink {
+
+struct SinkOptions {
+  std::size_t slots = disk::receiver_slots;
+  /// Between two checkpoints, whichever comes first. Shorter: each costs a flush; longer: a power
+  /// cut loses more.
+  Nanos checkpoint_span = 1s;
+  std::uint64_t checkpoint_bytes = std::uint64_t{16} << 20;
+};
+
+class Sink final : public disk::FileWorker {
+ public:
+  Sink(std::shared_ptr<Destination> destination, std::unique_ptr<disk::FileIo> io,
+       const SinkOptions& options);
+  /// The kernel may still read from the pool's memory until nothing is in flight.
+  ~Sink() override { io_->wait_all(); }
+
+  /// add hands over the next chapter, in order of the indices, before a message of it can come. Any
+  /// thread, until is_last was added.
+  void add(std::unique_ptr<SinkChapter> chapter, bool is_last);
+
+  /// turn: see FileWorker. The first one lends every buffer.
+  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
+                   SpscRing<BlockRef>& from_engine) override;
+  /// close makes durable what arrived and removes what is empty; abort implies it.
+  void close() override;
+
+  /// is_over: the last chapter has ended, or the Sink failed or was aborted.
+  [[nodiscard]] bool is_over() const noexcept {
+    return (is_stopped_ || is_complete()) && outbox_.empty();
+  }
+  [[nodiscard]] Nanos nap_max() const noexcept override {
+    if (stream_ && stream_->held_total() > 0) return disk::nap_max_at_end;
+    return blocks_left_ <= near_end_blocks ? disk::nap_max_at_end : disk::nap_max_writing;
+  }
+  [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
+  [[nodiscard]] std::string_view io_name() const noexcept override { return io_->name(); }
+  /// checkpoints_total counts the syncs that were started beside the writes.
+  [[nodiscard]] std::uint64_t checkpoints_total() const noexcept { return checkpoints_total_; }
+
+ private:
+  /// A block of which something is known, until the tree has it.
+  struct Entry {
+    Digest own{}, announced{};
+    bool has_own = false, has_announced = false, is_stored = false;
+  };
+  /// A chapter from add() to its end.
+  struct Chapter {
+    explicit Chapter(std::unique_ptr<SinkChapter> given);
+    std::uint64_t base = 0;  ///< of a piece: its place in the stream
+    [[nodiscard]] std::uint32_t entry_of(std::uint32_t file) const noexcept {
+      return file - list->first_file();
+    }
+    /// contains: the index of an entry, or of the pack, whether there is one or not.
+    [[nodiscard]] bool contains(std::uint32_t file) const noexcept {
+      return entry_of(file) <= list->entries();  // below the first it wraps around
+    }
+    /// is_gathered: every file is in place, or is a verified record in a batch.
+    [[nodiscard]] bool is_gathered() const noexcept {
+      return files_left == records_left && (!pack || pack->is_verified());
+    }
+    const std::unique_ptr<SinkChapter> list;
+    std::unique_ptr<PackSink> pack;  // null: nothing is packed
+    std::vector<bool> is_done;       // by entry
+    std::size_t files_left = 0;
+    std::size_t records_left = 0;  // of files_left, those of the pack
+    std::vector<BlockRef> held;    // what is told when it ends
+    std::vector<std::string> folders_made;
+    bool are_folders_finishing = false, are_folders_finished = false;
+  };
+  struct OpenFile {
+    OpenFile(Chapter& its_chapter, crypto::DigestKind kind) : chapter{its_chapter}, tree{kind} {}
+    /// is_settled: nothing that comes of this block changes anything.
+    [[nodiscard]] bool is_settled(std::uint64_t block) const {
+      return block < next_leaf || boost::icl::contains(holes, block);
+    }
+    Chapter& chapter;
+    PartFile part;          ///< not open: the file is there and is only compared
+    bool is_other = false;  ///< FileAction::compare: a block differs from what was announced
+    int fault = 0;          ///< not 0: the file is left out for this
+    crypto::DigestTree tree;
+    std::uint64_t next_leaf = 0;  ///< every block below is in the tree
+    std::unordered_map<std::uint64_t, Entry> entries;
+    boost::icl::interval_set<std::uint64_t> holes;  ///< runs of blocks, not in the tree yet
+    std::uint32_t writes_in_flight = 0;
+    bool is_syncing = false, is_sync_broken = false, has_root = false, has_received = false;
+    Digest root{};
+  };
+
+  // sink.cpp
+  [[nodiscard]] bool is_complete() const noexcept { return has_last_ && chapters_.empty(); }
+  void take_chapters();
+  [[nodiscard]] Chapter* chapter_of(std::uint32_t file);
+  void handle(const BlockRef& message);
+  void on_unknown(const BlockRef& message);
+  void on_block(Chapter& chapter, const BlockRef& block);
+  void on_pack(Chapter& chapter, const BlockRef& message);
+  void on_pack_failure(const std::optional<PackFailure>& failure);
+  void on_digest(Chapter& chapter, const BlockRef& message);
+  void on_skipped(Chapter& chapter, const BlockRef& message);
+  [[nodiscard]] OpenFile* open_announced(Chapter& chapter, const BlockRef& message);
+  void on_root(Chapter& chapter, const BlockRef& message);
+  void on_stop(const BlockRef& message);
+  [[nodiscard]] static bool is_expected(const Chapter& chapter, const BlockRef& message);
+  [[nodiscard]] OpenFile* open_file(Chapter& chapter, std::uint32_t file);
+  void write(OpenFile& open, const BlockRef& block);
+  void on_stored(OpenFile& open, const BlockRef& block);
+  void settle(std::uint32_t file);
+  void finish_if_complete(std::uint32_t file);
+  void give_back(const BlockRef& block);
+  void refuse(OpenFile& open, std::uint32_t file, int errno_value);
+  void fail(std::uint32_t file, FileFailure failure, int errno_value = 0);
+
+  // sink_holes.cpp
+  void on_hole(Chapter& chapter, const BlockRef& run);
+  [[nodiscard]] bool add_hole(OpenFile& open, const BlockRef& run);
+  void hold_hole(const Chapter& chapter, const BlockRef& run);
+  void settle_holes(OpenFile& open, std::uint64_t size);
+
+  // sink_chapters.cpp
+  void tell(Chapter& chapter, const BlockRef& done);
+  void tell_packed();
+  bool finish_folders();
+  void end_chapters();
+  void tell_held();
+
+  // sink_stream.cpp
+  [[nodiscard]] bool is_stream_open(Chapter& chapter);
+  void write_stream();
+  void drop_stream();
+  [[nodiscard]] bool finish_stream(Chapter& last);
+
+  // sink_durable.cpp
+  void collect(bool is_waiting);
+  void on_written(std::uint32_t slot, std::int64_t result);
+  void on_synced(std::uint32_t file, std::int64_t result);
+  void checkpoint_if_due(Instant now);
+  void start_syncs();
+  void wait_for_room();
+  void wait_for_all();
+  void make_durable();
+  void keep_progress();
+  void finish(std::uint32_t file);
+  [[nodiscard]] bool finish_part(OpenFile& open, std::uint32_t file, BlockRef& done);
+  void remove_folders_made() noexcept;
+
+  const std::shared_ptr<Destination> destination_;
+  const SinkOptions options_;
+  std::unique_ptr<disk::FileIo> io_;
+  disk::BlockPool pool_;
+  struct Added {
+    std::unique_ptr<SinkChapter> chapter;
+    bool is_last = false;
+  };
+  std::mutex mutex_;                               // of added_
+  std::deque<Added> added_;                        // not looked at yet
+  std::deque<std::unique_ptr<Chapter>> chapters_;  // that have not ended, in order
+  std::uint32_t end_file_ = 0;                     // behind the newest chapter
+  PackCommit commit_;  // after chapters_: its thread, which reads of them, ends first
+  std::optional<StreamOutput> stream_;  // once something of it has come
+  std::uint64_t stream_bytes_ = 0;      // of the pieces so far
+  std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;  // by index on the wire
+  std::vector<BlockRef> writing_;                                      // by slot
+  std::deque<BlockRef> outbox_;
+  std::size_t done_total_ = 0;  // files in place, folders too
+  /// 2 MiB: 28 ms at 600 Mbit/s, three of the longest naps.
+  static constexpr std::uint64_t near_end_blocks = 8;
+  std::uint64_t blocks_left_ = 0;  // of all wanted files that are known, not yet in their trees
+  /// Blocks known but not yet in the tree: 16 GiB of data ahead of its digests, about 10 MiB of
+  /// memory. Lower: a stalled control connection ends a fast transfer. Higher: more memory.
+  static constexpr std::size_t entries_max = 65'536;
+  std::size_t entries_total_ = 0;    // over all open files, and a hole is one
+  std::size_t announced_early_ = 0;  // digests whose block has not come
+  Instant checkpoint_at_{};
+  std::uint64_t unsynced_bytes_ = 0;  // stored since the last checkpoint began
+  std::uint64_t checkpoints_total_ = 0;
+  bool has_last_ = false;  // the last chapter is or was in chapters_
+  bool has_lent_ = false, is_stopped_ = false, is_closed_ = false;
+};
+
+}  // namespace onehop::sink

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SinkChapter: a chapter of the offered list, held against the destination: what is there already,
+// what is wanted, and what of it can be resumed.
+//
+//   manifest ─▶ prepare() ─▶ the answer for the peer: claims, actions, block_sizes
+//                   └──────▶ Sink::add()
+//
+// prepare() runs before the peer is told "accepted", on any thread, also while the file thread
+// works on earlier chapters. It validates, checks existing names and room, and hashes what an
+// earlier session left. A file that is visible with the announced size, or that a session which
+// died has delivered, is compared with what the sender announces and never written. From
+// Sink::add() on the file thread owns it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/disk/folder_cache.hpp"
+#include "engine/list/pack.hpp"
+#include "engine/list/pack_roots.hpp"
+#include "engine/sink/destination.hpp"
+#include "engine/sink/part_file.hpp"
+
+namespace onehop::sink {
+
+/// Conflict: an existing name that the policy for it cannot deal with.
+struct Conflict {
+  std::uint32_t file = 0;  ///< index in the chapter's manifest
+  std::string_view cause;  ///< a literal, "that name exists"
+  bool is_regular = false;
+  std::uint64_t size = 0;  ///< bytes, of a regular file
+};
+
+/// HeldBlock: a block that is there, as it was read.
+struct HeldBlock {
+  Digest digest{};
+  Digest tag{};  ///< by which it is compared: crypto::ContentMac
+};
+/// PackHeld: a small file that is there. One with another tag is an error, or `is_kept`.
+struct PackHeld {
+  std::optional<HeldBlock> block;  ///< nothing: it could not be read
+  Digest root{};
+  bool is_kept = false;
+  unsigned name_number = 0;  ///< of its name; see FileDone
+};
+
+/// Vectors are by entry of the chapter.
+struct SinkChapterOptions {
+  std::uint32_t first_file = 0;  ///< index on the wire of entry 0; see engine/base/block.hpp
+  Digest approved{};  ///< manifest_hash() of what was approved; another manifest is refused (P7)
+  OnExist on_exist = OnExist::ask;
+  std::vector<OnExist> on_exist_of;  ///< instead of on_exist; empty: that for all
+  /// Files of the announced size and time are FileAction::assume.
+  bool is_quick = false;
+  /// As NameProbe::check() has it. Such an entry is not wanted, whatever there is. prepare() finds
+  /// more of them: what stands in the way of an entry, or who may not write there
+  /// (entry_fault.hpp).
+  std::vector<int> name_faults;
+  /// Where not null: prepare() appends every conflict before it fails with the first.
+  std::vector<Conflict>* conflicts = nullptr;
+  /// Where not null: prepare() sets it where it fails for what is in the destination, and the
+  /// policy is OnExist::ask: nobody has agreed to tell the peer of that.
+  bool* is_unsaid = nullptr;
+  /// Ends prepare() early, with exit 7: nobody waits for it any more. Any thread may ask for it.
+  std::stop_token withdrawn{};
+};
+
+class SinkChapter {
+ public:
+  /// prepare may block for long: it hashes what it offers to resume, unless that is withdrawn.
+  /// Nothing is written. An empty manifest is a chapter, too. Errors: exit 8 (local) or 7
+  /// (withdrawn). Syscalls: openat2, fstatvfs, fstatat, pread, flock.
+  [[nodiscard]] static Result<std::unique_ptr<SinkChapter>> prepare(
+      std::shared_ptr<Destination> destination, std::shared_ptr<const list::Manifest> manifest,
+      SinkChapterOptions options);
+  /// The room that it took and did not use is given back.
+  ~SinkChapter() { destination_->give_room(room_); }
+  SinkChapter(const SinkChapter&) = delete;
+  SinkChapter& operator=(const SinkChapter&) = delete;
+
+  // --- for the answer, by entry
+  /// claims_of are sorted by block, and tell tags.
+  [[nodiscard]] const std::vector<Claim>& claims_of(std::uint32_t entry) const {
+    static const std::vector<Claim> none;
+    return found_.empty() ? none : found_[entry].claims;
+  }
+  [[nodiscard]] const std::vector<list::FileAction>& actions() const noexcept { return actions_; }
+  [[nodiscard]] bool is_wanted(std::uint32_t entry) const {
+    return list::has_digests(actions_[entry]);
+  }
+  /// name_fault is the errno for which the entry is left out; 0: none.
+  [[nodiscard]] int name_fault(std::uint32_t entry) const {
+    return name_faults_.empty() ? 0 : name_faults_[entry];
+  }
+  [[nodiscard]] const list::Pack& pack() const noexcept { return pack_; }
+  /// pack_roots is filled while the Sink works.
+  [[nodiscard]] const std::shared_ptr<list::PackRoots>& pack_roots() const noexcept {
+    return pack_roots_;
+  }
+  /// has_pack: small files are packed, if they are wanted.
+  [[nodiscard]] bool has_pack() const noexcept { return has_pack_; }
+  /// block_sizes are the files as the engine is to count them, from first_file() on.
+  [[nodiscard]] std::vector<std::uint64_t> block_sizes() const {
+    return list::block_sizes(manifest_, pack_, actions_);
+  }
+
+  // --- for the Sink
+  [[nodiscard]] const list::Manifest& manifest() const noexcept { return manifest_; }
+  [[nodiscard]] const list::ManifestEntry& entry(std::uint32_t entry) const {
+    return manifest_.files[entry];
+  }
+  [[nodiscard]] std::uint32_t first_file() const noexcept { return options_.first_file; }
+  [[nodiscard]] std::uint32_t pack_file() const noexcept {
+    return list::pack_file(manifest_, options_.first_file);
+  }
+  /// packed_entry is that of a record of the pack; packed_file is its index on the wire, by which
+  /// its chapter and it are known everywhere.
+  [[nodiscard]] const list::ManifestEntry& packed_entry(std::uint32_t ordinal) const {
+    return manifest_.files[pack_.entries()[ordinal]];
+  }
+  [[nodiscard]] std::uint32_t packed_file(std::uint32_t ordinal) const {
+    return options_.first_file + pack_.entries()[ordinal];
+  }
+  [[nodiscard]] std::uint32_t entries() const noexcept {
+    return static_cast<std::uint32_t>(manifest_.files.size());
+  }
+  /// is_there: visible, and compared instead of written.
+  [[nodiscard]] bool is_there(std::uint32_t entry) const noexcept {
+    return is_expected_[entry] || actions_[entry] == list::FileAction::compare;
+  }
+  /// is_stream: its one entry is a piece of the session's stream.
+  [[nodiscard]] bool is_stream() const noexcept { return is_stream_; }
+  /// has_part: the file is not packed, so that a part of it may be there.
+  [[nodiscard]] bool has_part(std::uint32_t entry) const noexcept {
+    return !has_pack_ || !list::is_packable(manifest_.files[entry]);
+  }
+  [[nodiscard]] OnExist policy_of(std::uint32_t entry) const noexcept;
+  [[nodiscard]] PartOptions part_options(std::uint32_t entry, bool is_creating) const;
+  /// discard_left removes the parts and journals that dead sessions left of entries which nothing
+  /// more comes of. Syscalls: as PartFile::discard.
+  void discard_left() const;
+  /// delivered_number is that of the name which a dead session gave it; 0: the announced one.
+  [[nodiscard]] unsigned delivered_number(std::uint32_t entry) const {
+    const auto at = delivered_numbers_.find(entry);
+    return at == delivered_numbers_.end() ? 0 : at->second;
+  }
+  /// held_block: nothing: it is not there.
+  [[nodiscard]] std::optional<HeldBlock> held_block(std::uint32_t entry, std::uint64_t block) const;
+  /// held is what is there of an entry that is_there() and small.
+  [[nodiscard]] PackHeld held(std::uint32_t entry) const;
+  /// parts are those that were found, by entry; the Sink takes them.
+  [[nodiscard]] std::unordered_map<std::uint32_t, PartFile>& parts() noexcept { return parts_; }
+  /// count_written gives back room that is used now, count_made the inode of an entry.
+  void count_written(std::uint64_t bytes) noexcept;
+  /// make_way removes the files that folders of the chapter replace (OnExist::overwrite), before
+  /// anything of it is made. Syscalls: openat2, fstatat, unlinkat.
+  void make_way() const;
+  /// bring_over gives what is in `folder` under the entry's name, and was found to be the very one
+  /// that is offered, its mode and time, unless they were so. Syscalls: openat2, fstat, fchmod,
+  /// futimens; of a link fstatat, utimensat.
+  void bring_over(std::uint32_t entry, int folder) const;
+  /// has_other: that has something to do.
+  [[nodiscard]] bool has_other(std::uint32_t entry) const { return others_.contains(entry); }
+  void count_made(std::uint32_t entry) noexcept;
+
+ private:
+  SinkChapter(std::shared_ptr<Destination> destination,
+              std::shared_ptr<const list::Manifest> manifest, SinkChapterOptions options);
+
+  [[nodiscard]] Result<void> check_stream();
+  [[nodiscard]] Result<void> check_stream_name(const list::ManifestEntry& piece);
+  [[nodiscard]] Error of_destination(std::uint32_t entry, Error why) const;
+  [[nodiscard]] Result<void> check_existing();
+  [[nodiscard]] Result<void> check_existing_name(std::uint32_t entry);
+  void refuse(std::uint32_t entry, int fault);
+  [[nodiscard]] Result<std::optional<int>> folder_of(std::uint32_t entry);
+  [[nodiscard]] int fault_above(std::uint32_t entry, std::string_view path);
+  void check_ways();
+  [[nodiscard]] Result<void> check_place(const std::string& name, bool is_staged);
+  [[nodiscard]] Result<void> check_folder(std::uint32_t entry, const struct stat& status);
+  [[nodiscard]] Result<void> apply_policy(std::uint32_t entry, const struct stat& status,
+                                          int folder);
+  void note_other(std::uint32_t entry, const struct stat& status);
+  [[nodiscard]] mode_t mode_of(std::uint32_t entry) const {
+    return manifest_.files[entry].mode & 0777 & ~destination_->umask_bits();
+  }
+  [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t entry, int folder) const;
+  [[nodiscard]] Result<void> compare(std::uint32_t entry, int folder, const std::string& leaf);
+  [[nodiscard]] Result<void> compare_symlink(std::uint32_t entry, int folder,
+                                             const std::string& leaf);
+  [[nodiscard]] bool is_assumed(const list::ManifestEntry& file,
+                                const struct stat& status) const noexcept;
+  void keep(std::uint32_t entry, const struct stat& status, int folder);
+  [[nodiscard]] Error conflict(std::uint32_t entry, const struct stat& status, int kind_fault,
+                               std::string_view cause, std::string_view hint);
+  [[nodiscard]] Result<void> find_part(std::uint32_t entry);
+  /// Found: blocks that are there, ascending.
+  struct Found {
+    std::vector<Claim> claims;
+    std::vector<Digest> digests;  ///< of the same blocks
+    void add(std::uint64_t block, const HeldBlock& held) {
+      claims.push_back({block, held.tag});
+      digests.push_back(held.digest);
+    }
+  };
+  [[nodiscard]] Found hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed);
+  [[nodiscard]] HeldBlock hash(std::span<const std::byte> content);
+  void claim(std::uint32_t entry, Found found);
+  [[nodiscard]] Result<void> take_room();
+  void make_pack();
+
+  const std::shared_ptr<Destination> destination_;
+  const std::shared_ptr<const list::Manifest> shared_manifest_;
+  const list::Manifest& manifest_;
+  const SinkChapterOptions options_;
+  const bool has_pack_;  // small files are packed, if they are sent
+  bool is_stream_ = false;
+  list::Pack pack_;
+  std::shared_ptr<list::PackRoots> pack_roots_;
+  std::vector<Found> found_;  // by entry; empty: nothing is there of any
+  std::vector<list::FileAction> actions_;
+  // The name belongs to a regular file of the announced size, or to one that a dead session
+  // delivered: another content is an error.
+  std::vector<bool> is_expected_;
+  // Of files that a dead session delivered under another name.
+  std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
+  std::unordered_map<std::uint32_t, PartFile> parts_;
+  std::unordered_map<std::uint32_t, PartStems> left_;
+  std::vector<int> name_faults_;             // by entry, or empty
+  std::set<std::string, std::less<>> ways_;  // files that give way to folders
+  // Inodes of files that are there with another mode or time than the one that is offered.
+  std::unordered_map<std::uint32_t, ino_t> others_;
+  // While prepare() looks.
+  disk::FolderCache folders_;
+  std::string missing_path_, barred_path_, place_path_;  // folders that were looked at
+  int barred_fault_ = 0, place_fault_ = 0, mount_fault_ = 0;
+  std::size_t conflicts_total_ = 0;
+  bool is_kind_conflict_ = false;          // the newest one
+  std::vector<std::byte> buffer_;          // a block, while prepare() hashes
+  std::optional<crypto::ContentMac> mac_;  // as long
+  std::vector<bool> needs_inode_;          // and has not got it
+  Room room_;                              // taken and not used
+};
+
+}  // namespace onehop::sink

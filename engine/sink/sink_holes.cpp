@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sink, the holes: blocks that are never sent. They are zeros in the part before the tree takes
+// them for zeros, so the file is what its root says, whatever the peer announces.
+//
+// The journal does not list them: the next session hears of them again, for less than it takes to
+// read them back.
+#include <algorithm>
+
+#include "engine/disk/entry_fault.hpp"
+#include "engine/disk/zero_block.hpp"
+#include "engine/sink/sink.hpp"
+
+namespace onehop::sink {
+
+void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
+  if (is_stopped_) return;
+  const std::uint32_t entry = chapter.entry_of(run.file);
+  if (!is_expected(chapter, run)) return fail(run.file, FileFailure::protocol);
+  if (chapter.is_done[entry]) return;
+  SinkChapter& list = *chapter.list;
+  const std::uint64_t size = list.entry(entry).size, first = run.offset / block_bytes,
+                      end = first + blocks_of(run.length);
+  const std::uint64_t left = size - run.offset;
+  const bool is_whole = run.length == left || (run.length < left && run.length % block_bytes == 0);
+  if (run.length == 0 || !is_whole) return fail(run.file, FileFailure::protocol);
+  // Of a file that is there the sender announces what is alike by digests.
+  if (list.is_there(entry)) return fail(run.file, FileFailure::differs);
+  OpenFile* const open = open_file(chapter, run.file);
+  if (open == nullptr) return;
+  if (list.is_stream()) return hold_hole(chapter, run);
+  // A block that came or was announced is no hole: it may be written at this moment.
+  const bool is_known =
+      first < open->next_leaf || std::ranges::any_of(open->entries, [&](const auto& block) {
+        return block.first >= first && block.first < end;
+      });
+  if (is_known || !add_hole(*open, run)) return fail(run.file, FileFailure::protocol);
+  const int errno_value = open->fault != 0 ? 0 : open->part.clear(run.offset, run.length, size);
+  if (disk::is_disk_fault(errno_value))
+    return fail(run.file, FileFailure::write_error, errno_value);
+  if (errno_value != 0) refuse(*open, run.file, errno_value);
+  if (is_stopped_) return;
+  list.count_written(run.length);
+  settle(run.file);
+}
+
+/// False: it cannot be, or there are too many of them.
+bool Sink::add_hole(OpenFile& open, const BlockRef& run) {
+  const std::uint64_t first = run.offset / block_bytes;
+  const auto blocks =
+      boost::icl::interval<std::uint64_t>::right_open(first, first + blocks_of(run.length));
+  if (boost::icl::intersects(open.holes, blocks)) return false;
+  entries_total_ -= open.holes.iterative_size();
+  open.holes.add(blocks);  // which makes one of runs that touch
+  entries_total_ += open.holes.iterative_size();
+  return entries_total_ <= entries_max;
+}
+
+/// Where blocks are written in order the zeros are, too. A piece of a stream has no hole.
+void Sink::hold_hole(const Chapter& chapter, const BlockRef& run) {
+  if (!stream_->is_ordered() || stream_->held_total() >= entries_max)
+    return fail(run.file, FileFailure::protocol);
+  stream_->hold(chapter.base + run.offset, run);
+}
+
+/// The tree takes the runs that are next.
+void Sink::settle_holes(OpenFile& open, std::uint64_t size) {
+  for (auto run = open.holes.find(open.next_leaf); run != open.holes.end();
+       run = open.holes.find(open.next_leaf)) {
+    const std::uint64_t end = run->upper();
+    open.holes.erase(run);
+    --entries_total_;
+    blocks_left_ -= end - open.next_leaf;
+    for (; open.next_leaf < end; ++open.next_leaf)
+      open.tree.add(
+          disk::zero_digest(open.tree.kind(), block_length_at(size, open.next_leaf * block_bytes)));
+  }
+}
+
+}  // namespace onehop::sink

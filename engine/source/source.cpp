@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/source/source.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "engine/base/check.hpp"
+#include "engine/disk/zero_block.hpp"
+
+namespace onehop::source {
+
+namespace {
+// Messages taken per turn. Bounds the time until reads are collected again.
+constexpr std::size_t messages_per_turn_max = 64;
+// With more messages waiting the Source reads no further: empty files would fill the outbox.
+constexpr std::size_t outbox_max = 64;
+
+bool has_data(const BlockRef& message) noexcept { return message.data != nullptr; }
+}  // namespace
+
+Source::Source(const SourceOptions& options, std::unique_ptr<disk::FileIo> io)
+    : options_{options},
+      io_{std::move(io)},
+      pool_{options_.slots},
+      mac_{options_.compare_key},
+      pack_shared_{.pool = pool_, .outbox = outbox_, .kind = options_.digest_kind, .mac = mac_},
+      tree_{options_.digest_kind} {
+  ONEHOP_CHECK(io_ != nullptr);
+}
+
+void Source::add(SourceChapter chapter) {
+  ONEHOP_CHECK(chapter.entries() == chapter.files->manifest.files.size());
+  ONEHOP_CHECK(chapter.actions.empty() || chapter.actions.size() == chapter.entries());
+  chapter.claims.resize(chapter.entries());
+  const std::lock_guard lock{mutex_};
+  added_.push_back(std::move(chapter));
+}
+
+std::size_t Source::turn(Instant, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
+  std::size_t moved = take_messages(from_engine);
+  moved += flush(to_engine);
+  const std::size_t waiting = data_waiting(to_engine);
+  const std::size_t submitted = submit_reads(waiting);
+  if (submitted > 0) read_ahead_.on_fill(waiting);
+  moved += submitted;
+  collect_reads();
+  moved += hand_over();
+  drop_chapters();
+  return moved + flush(to_engine);
+}
+
+std::size_t Source::take_messages(SpscRing<BlockRef>& from_engine) {
+  std::size_t count = 0;
+  BlockRef message;
+  while (count < messages_per_turn_max && from_engine.pop(message)) {
+    ++count;
+    if (message.kind == FileMessageKind::block) {
+      pool_.give_back(message.slot);
+    } else if (message.kind == FileMessageKind::checkpoint ||
+               message.kind == FileMessageKind::abort) {
+      is_over_ = is_over_ || message.kind == FileMessageKind::abort;
+      outbox_.push_back({.kind = FileMessageKind::checkpointed});  // nothing outlives the process
+    }
+  }
+  return count;
+}
+
+std::size_t Source::flush(SpscRing<BlockRef>& to_engine) {
+  std::size_t count = 0;
+  while (!outbox_.empty() && to_engine.push(outbox_.front())) {
+    in_ring_.push_back(has_data(outbox_.front()));
+    outbox_.pop_front();
+    ++count;
+  }
+  return count;
+}
+
+/// Blocks with data that the engine has not taken. A digest or a root keeps no block ready: small
+/// files that are only compared go as fast as they are read.
+std::size_t Source::data_waiting(const SpscRing<BlockRef>& to_engine) {
+  while (in_ring_.size() > to_engine.size()) in_ring_.pop_front();
+  return static_cast<std::size_t>(std::ranges::count(in_ring_, true));
+}
+
+bool Source::take_chapter() {
+  const std::lock_guard lock{mutex_};
+  if (added_.empty()) return false;
+  ONEHOP_CHECK(!has_last_);
+  has_last_ = added_.front().is_last;
+  chapters_.push_back(std::make_unique<Chapter>(std::move(added_.front()), pack_shared_));
+  added_.pop_front();
+  next_entry_ = 0;
+  return true;
+}
+
+/// Moves to the next wanted entry, of the next chapter if need be. False: there is none now.
+bool Source::find_next_entry() {
+  do {
+    if (chapters_.empty()) continue;
+    const SourceChapter& list = chapters_.back()->list;
+    while (next_entry_ < list.entries() && !list.actions.empty() &&
+           !list::has_digests(list.actions[next_entry_]))
+      ++next_entry_;
+    if (next_entry_ < list.entries()) return true;
+  } while (take_chapter());
+  return false;
+}
+
+/// Reads the next entry into its pack; `count` gets the blocks that became full. False: there is no
+/// room now, or it failed.
+bool Source::pack_next(std::size_t& count) {
+  Chapter& chapter = *chapters_.back();
+  if (!chapter.pack.has_room()) return false;
+  const std::size_t unsent = outbox_.size();
+  if (const auto [failure, errno_value] = chapter.pack.add(); failure != FileFailure::none) {
+    fail(next_file(), failure, errno_value);
+    return false;
+  }
+  ++next_entry_;
+  count += outbox_.size() - unsent;
+  if (chapter.pack.is_over())
+    outbox_.push_back(
+        {.file = list::pack_file(chapter.list.files->manifest, chapter.list.first_file),
+         .kind = FileMessageKind::root,
+         .digest = chapter.pack.root()});
+  return true;
+}
+
+/// Opens the file of the next entry. False: it failed.
+bool Source::open_next_file() {
+  list::SourceFiles& files = *chapters_.back()->list.files;
+  list::SourceFile& file = files.files[next_entry_];
+  if (!file.fd.is_open()) {
+    struct stat status {};
+    Result<Fd> again = pack_shared_.opener.look_at_file(files, next_entry_, status);
+    if (again.has_error()) {
+      const int errno_value = again.error().errno_value;
+      fail(next_file(), list::failure_of(errno_value), errno_value);
+      return false;
+    }
+    file.fd = std::move(again).value();
+  }
+  if (!check_fence(next_file())) return false;
+  // Doubles the kernel's read-ahead. A hint: it may fail.
+  ::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  extents_ = disk::Extents{file.fd.get(), size_of(next_file())};
+  read_block_ = 0;
+  is_file_open_ = true;
+  return true;
+}
+
+std::size_t Source::submit_reads(std::size_t waiting) {
+  std::size_t count = 0;
+  std::uint32_t slot = 0;
+  const auto has_room = [&] {
+    const auto unsent = static_cast<std::size_t>(std::ranges::count_if(outbox_, has_data));
+    return outbox_.size() < outbox_max && waiting + unsent + reads_.size() < read_ahead_.blocks();
+  };
+  while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
+    if (!is_file_open_) {
+      if (!find_next_entry()) {
+        is_waiting_ = !has_last_;
+        end_if_last();
+        return count;
+      }
+      is_waiting_ = false;
+      if (chapters_.back()->pack.is_next(next_entry_)) {
+        if (!pack_next(count)) return count;
+        continue;
+      }
+      if (!open_next_file()) return count;
+    }
+    if (submit_hole()) {
+      ++count;
+      continue;
+    }
+    if (!pool_.lend(slot)) return count;
+    submit_read(slot);
+    ++count;
+    collect_reads();
+    if (io_->depth() == 1) count += hand_over();  // hash it while it is in the cache
+  }
+  return count;
+}
+
+/// Takes what lies in a hole from the next block on; it is handed over in its turn. False: that
+/// block has data.
+bool Source::submit_hole() {
+  const std::uint64_t blocks = extents_.hole_blocks(read_block_);
+  if (blocks == 0) return false;
+  const std::uint32_t file = next_file();
+  const std::uint64_t offset = read_block_ * block_bytes;
+  const std::uint64_t bytes = std::min(blocks * block_bytes, size_of(file) - offset);
+  reads_.push_back({.block = {.offset = offset,
+                              .file = file,
+                              .length = static_cast<std::uint32_t>(bytes),
+                              .kind = FileMessageKind::hole},
+                    .is_done = true});
+  pass_blocks(blocks);
+  return true;
+}
+
+void Source::submit_read(std::uint32_t slot) {
+  const std::uint32_t file = next_file();
+  const std::uint64_t size = size_of(file);
+  const BlockRef block{.data = pool_.data(slot),
+                       .offset = read_block_ * block_bytes,
+                       .file = file,
+                       .length = block_length_at(size, read_block_ * block_bytes),
+                       .slot = slot};
+  reads_.push_back({.block = block});
+  io_->submit({.kind = disk::FileOperation::Kind::read,
+               .fd = source_file(file).fd.get(),
+               .buffer = block.data,
+               .bytes = block.length,
+               .offset = block.offset,
+               .tag = first_tag_ + reads_.size() - 1});
+  pass_blocks(1);
+}
+
+void Source::pass_blocks(std::uint64_t count) {
+  read_block_ += count;
+  if (read_block_ < blocks_of(size_of(next_file()))) return;
+  is_file_open_ = false;
+  ++next_entry_;
+}
+
+/// Everything that was added is read.
+void Source::end_if_last() {
+  if (!has_last_ || !reads_.empty()) return;
+  outbox_.push_back({.kind = FileMessageKind::end_of_files});
+  is_over_ = true;
+}
+
+/// A chapter whose reads have all been handed over goes, with its names and descriptors.
+void Source::drop_chapters() {
+  while (!chapters_.empty()) {
+    const SourceChapter& oldest = chapters_.front()->list;
+    const bool is_read = chapters_.size() > 1 || next_entry_ == oldest.entries();
+    if (!is_read || (!reads_.empty() && oldest.contains(reads_.front().block.file))) return;
+    chapters_.pop_front();
+  }
+}
+
+SourceChapter& Source::chapter_of(std::uint32_t file) const {
+  const auto at = std::ranges::find_if(
+      chapters_, [&](const auto& chapter) { return chapter->list.contains(file); });
+  ONEHOP_CHECK(at != chapters_.end());
+  return (*at)->list;
+}
+
+list::SourceFile& Source::source_file(std::uint32_t file) const {
+  SourceChapter& list = chapter_of(file);
+  return list.files->files[file - list.first_file];
+}
+
+std::uint64_t Source::size_of(std::uint32_t file) const {
+  const SourceChapter& list = chapter_of(file);
+  return list.files->manifest.files[file - list.first_file].size;
+}
+
+std::uint32_t Source::next_file() const {
+  return chapters_.back()->list.first_file + static_cast<std::uint32_t>(next_entry_);
+}
+
+void Source::collect_reads() {
+  std::array<disk::IoCompletion, disk::io_depth_max> done;
+  const std::size_t count = io_->collect(done);
+  for (std::size_t i = 0; i < count; ++i) {
+    ONEHOP_CHECK(done[i].tag >= first_tag_);
+    Read& read = reads_[static_cast<std::size_t>(done[i].tag - first_tag_)];
+    read.is_done = true;
+    read.result = done[i].result;
+  }
+}
+
+std::size_t Source::hand_over() {
+  std::size_t count = 0;
+  while (!reads_.empty() && reads_.front().is_done) {
+    const Read read = reads_.front();
+    reads_.pop_front();
+    ++first_tag_;
+    ++count;
+    const bool is_hole = read.block.kind == FileMessageKind::hole;
+    if (is_over_ && !is_hole) pool_.give_back(read.block.slot);
+    if (is_over_) continue;
+    if (is_hole)
+      finish_hole(read.block);
+    else
+      finish_block(read);
+  }
+  return count;
+}
+
+void Source::finish_block(const Read& read) {
+  BlockRef block = read.block;
+  const std::uint64_t size = size_of(block.file);
+  if (read.result != static_cast<std::int64_t>(block.length)) {
+    pool_.give_back(block.slot);
+    const int errno_value = read.result < 0 ? static_cast<int>(-read.result) : 0;
+    if (errno_value != 0) return fail(block.file, list::failure_of(errno_value), errno_value);
+    if (check_fence(block.file)) fail(block.file, FileFailure::source_length, 0);
+    return;
+  }
+  block.digest = crypto::block_digest(options_.digest_kind, {block.data, block.length});
+  if (size > 0) tree_.add(block.digest);
+
+  const bool is_last = block.offset + block.length == size;
+  // The fence comes before the last block: a changed file then never completes at the peer.
+  if (is_last && (!check_fence(block.file) || !has_file_ended(block.file)))
+    return pool_.give_back(block.slot);
+  if (const auto tag = tag_if_held(block)) {
+    pool_.give_back(block.slot);
+    block.kind = FileMessageKind::skipped;
+    block.data = nullptr;
+    block.digest = *tag;
+  }
+  outbox_.push_back(block);
+  if (is_last) end_file(block.file);
+}
+
+/// Blocks of zeros that the peer holds are announced as any block that it holds, the rest as holes.
+void Source::finish_hole(const BlockRef& run) {
+  const std::uint64_t end = run.offset + run.length, size = size_of(run.file);
+  const bool is_last = end == size;
+  if (is_last && (!check_fence(run.file) || !has_file_ended(run.file))) return;
+  BlockRef hole = run;
+  const auto hand_over_until = [&](std::uint64_t offset) {
+    hole.length = static_cast<std::uint32_t>(offset - hole.offset);
+    if (hole.length > 0) outbox_.push_back(hole);
+  };
+  for (std::uint64_t offset = run.offset; offset < end; offset += block_bytes) {
+    BlockRef block{.offset = offset,
+                   .file = run.file,
+                   .length = block_length_at(size, offset),
+                   .kind = FileMessageKind::skipped};
+    tree_.add(disk::zero_digest(options_.digest_kind, block.length));
+    const auto tag = tag_if_held(block);
+    if (!tag) continue;
+    block.digest = *tag;
+    hand_over_until(offset);
+    outbox_.push_back(block);
+    hole.offset = offset + block.length;
+  }
+  hand_over_until(end);
+  if (is_last) end_file(run.file);
+}
+
+void Source::end_file(std::uint32_t file) {
+  outbox_.push_back({.file = file, .kind = FileMessageKind::root, .digest = tree_.root()});
+  tree_ = crypto::DigestTree{options_.digest_kind};
+  source_file(file).fd.close();
+}
+
+bool Source::check_fence(std::uint32_t file) {
+  const list::SourceFile& source = source_file(file);
+  struct stat status {};
+  if (::fstat(source.fd.get(), &status) != 0) {
+    fail(file, list::failure_of(errno), errno);
+    return false;
+  }
+  if (list::is_within(source.fence, status)) return true;
+  fail(file, status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0);
+  return false;
+}
+
+/// Files that the kernel makes up as they are read report a size of 0, or of a page.
+bool Source::has_file_ended(std::uint32_t file) {
+  if (!list::has_content_at(source_file(file).fd.get(), size_of(file))) return true;
+  fail(file, FileFailure::source_length, 0);
+  return false;
+}
+
+/// The tag of a block that the peer has, or that is only compared; without data it is zeros.
+/// Nothing: the peer has not got this content, and wants it. A block that it has nothing of costs
+/// no tag.
+std::optional<Digest> Source::tag_if_held(const BlockRef& block) {
+  const SourceChapter& list = chapter_of(block.file);
+  const std::size_t entry = block.file - list.first_file;
+  const bool is_compared =
+      !list.actions.empty() && list.actions[entry] == list::FileAction::compare;
+  const Claim* const claim = list.claim_of(entry, block.offset / block_bytes);
+  if (!is_compared && claim == nullptr) return std::nullopt;
+  const Digest own =
+      block.data == nullptr ? mac_.zero_tag(block.length) : mac_.tag({block.data, block.length});
+  if (!is_compared && own != claim->digest) return std::nullopt;
+  return own;
+}
+
+void Source::fail(std::uint32_t file, FileFailure failure, int errno_value) {
+  if (is_over_) return;
+  outbox_.push_back(
+      {.file = file, .status = errno_value, .kind = FileMessageKind::failed, .failure = failure});
+  is_over_ = true;
+}
+
+}  // namespace onehop::source

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Shared by the tests of files: a folder that removes itself, files with known bytes, and
+// Wire, which stands between a Source and a Sink as the engine and the session do: it carries
+// blocks into lent buffers, announces digests and roots, and can delay, reorder or damage what it
+// carries. All of it runs in the calling thread.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/base/time.hpp"
+#include "engine/list/scan_arguments.hpp"
+#include "engine/source/source.hpp"
+#include "tests/engine/sink/prepared_sink.hpp"
+
+namespace onehop::sink::test {
+
+using namespace onehop::list;
+using namespace onehop::disk;
+using namespace onehop::source;
+
+/// What a session leaves for a file called "f".
+inline const std::string session_name{session_suffix};
+inline const std::string part_name = temporary_name("f", part_suffix),
+                         journal_name = temporary_name("f", journal_suffix);
+
+/// A sync of a whole file system waits for what others write to it: here for nobody.
+inline fs::path in_memory() {
+  return ::access("/dev/shm", W_OK) == 0 ? fs::path{"/dev/shm"} : fs::temp_directory_path();
+}
+
+class TempFolder {
+ public:
+  explicit TempFolder(const fs::path& below = fs::temp_directory_path()) {
+    std::string name = (below / "onehop-file-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+  [[nodiscard]] fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+/// AsNobody gives root's power up for its lifetime: root may read and change everything. Any other
+/// user is who he is.
+class AsNobody {
+ public:
+  AsNobody() {
+    if (before_ == 0) REQUIRE(::seteuid(nobody) == 0);
+  }
+  ~AsNobody() {
+    if (before_ == 0) ONEHOP_CHECK(::seteuid(before_) == 0);
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+
+ private:
+  static constexpr uid_t nobody = 65'534;
+  const uid_t before_ = ::geteuid();
+};
+
+inline mode_t mode_of(const fs::path& path) {
+  struct stat status {};
+  REQUIRE(::lstat(path.c_str(), &status) == 0);
+  return status.st_mode & 07777;
+}
+
+inline std::string random_bytes(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random{seed};
+  std::string bytes(count, '\0');
+  for (std::size_t i = 0; i < count; i += 8) {
+    const std::uint64_t word = random();
+    std::memcpy(bytes.data() + i, &word, std::min<std::size_t>(8, count - i));
+  }
+  return bytes;
+}
+
+inline void write_file(const fs::path& path, const std::string& bytes) {
+  std::ofstream out{path, std::ios::binary | std::ios::trunc};
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  REQUIRE(out.good());
+}
+
+inline std::string read_file(const fs::path& path) {
+  std::ifstream in{path, std::ios::binary};
+  REQUIRE(in.good());
+  std::string text(fs::file_size(path), '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  REQUIRE(in.gcount() == static_cast<std::streamsize>(text.size()));
+  return text;
+}
+
+/// Names in a folder, hidden ones included, sorted.
+inline std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator{folder})
+    names.push_back(fs::relative(entry.path(), folder).string());
+  std::ranges::sort(names);
+  return names;
+}
+
+inline SourceFiles open_files(const std::vector<std::string>& paths) {
+  Result<ScanArguments> found = check_arguments(paths);
+  if (found.has_error()) FAIL(found.error().message());
+  return std::move(found.value().named);
+}
+
+/// What came out at the Sink's end.
+struct Outcome {
+  std::vector<std::uint32_t> done;  ///< in place, folders included
+  std::vector<BlockRef> outcomes;   ///< the messages of those
+  std::optional<BlockRef> sink_failure, source_failure;
+  std::size_t blocks_carried = 0, blocks_skipped = 0, checkpointed = 0;
+  std::uint64_t bytes_hole = 0;
+  /// Of `done`, those that shared blocks, by what came of them.
+  std::size_t packed = 0, packed_there = 0, packed_kept = 0;
+  std::size_t packed_runs = 0;  ///< messages that told of them
+  std::vector<BlockRef> packed_refused;
+  bool is_end_seen = false;
+  std::size_t turns = 0;
+};
+
+class Wire {
+ public:
+  Wire(Source* source, PreparedSink& sink) : source_{source}, sink_{sink} {}
+
+  std::function<void(BlockRef&)>
+      on_carry;  ///< sees each block in the Sink's buffer before the Sink does
+  std::function<bool(const BlockRef&)> on_root;  ///< false: this root is not announced
+  std::function<void()> on_turn;                 ///< before each turn
+  std::function<Instant()> clock = monotonic_now;
+  std::function<bool(const BlockRef&)> is_cut;  ///< true: carry nothing more from here on
+  bool is_digest_first = false;                 ///< announce before the block instead of after it
+  bool is_digest_lost = false, is_root_lost = false;  ///< never announce
+  std::uint64_t reorder_seed = 0;                     ///< 0: in order
+
+  /// run pumps until the Sink is over, either end failed, the cut, or nothing has moved for long.
+  Outcome run() {
+    std::size_t idle = 0;
+    while (idle < 50'000) {  // 10 s: the disk may be busy
+      if (on_turn) on_turn();
+      std::size_t moved =
+          source_ != nullptr && !is_cut_ ? source_->turn(clock(), from_source_, to_source_) : 0;
+      moved += carry();
+      moved += sink_.turn(clock(), from_sink_, to_sink_);
+      moved += take();
+      ++outcome_.turns;
+      if (sink_.is_over() && from_sink_.is_empty()) break;
+      if (outcome_.source_failure && held_.empty() && late_.empty() && idle > 50) break;
+      if (is_cut_ && idle > 50) break;
+      const bool may_end = source_ != nullptr && !is_digest_lost && !is_withheld_;
+      if (!may_end && idle > 2000) break;
+      idle = moved > 0 ? 0 : idle + 1;
+      if (moved == 0) ::usleep(200);  // io_uring may have the block
+    }
+    return outcome_;
+  }
+
+  /// tell hands the Sink one message as the session would.
+  void tell(const BlockRef& message) {
+    late_.push_back(message);
+    is_withheld_ = false;
+  }
+  [[nodiscard]] Outcome& outcome() { return outcome_; }
+
+ private:
+  std::size_t carry() {
+    std::size_t moved = 0;
+    BlockRef from;
+    while (source_ != nullptr && !is_cut_ && held_.size() < 8 && from_source_.pop(from)) {
+      held_.push_back(from);
+      ++moved;
+    }
+    while (!held_.empty()) {
+      const std::size_t pick = reorder_seed == 0 ? 0 : random_() % held_.size();
+      from = held_[pick];
+      if (from.kind == FileMessageKind::block && free_.empty()) break;
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(pick));
+      deliver(from);
+      ++moved;
+    }
+    while (!late_.empty() && to_sink_.push(late_.front())) {
+      late_.pop_front();
+      ++moved;
+    }
+    return moved;
+  }
+
+  void deliver(BlockRef from) {
+    if (is_cut_) return;
+    if (from.kind == FileMessageKind::block) {
+      if (is_cut && is_cut(from)) {
+        is_cut_ = true;
+        return;
+      }
+      BlockRef to = free_.front();
+      free_.pop_front();
+      std::memcpy(to.data, from.data, from.length);
+      to.file = from.file;
+      to.offset = from.offset;
+      to.length = from.length;
+      if (on_carry) on_carry(to);
+      BlockRef digest = from;
+      digest.kind = FileMessageKind::digest;
+      digest.data = nullptr;
+      const bool is_announced = !is_digest_lost && from.digest != Digest{};  // of a pack: none
+      if (is_digest_first && is_announced) late_.push_back(digest);
+      late_.push_back(to);
+      if (!is_digest_first && is_announced) late_.push_back(digest);
+      ++outcome_.blocks_carried;
+      REQUIRE(to_source_.push({.data = from.data, .slot = from.slot}));
+    } else if (from.kind == FileMessageKind::skipped) {
+      ++outcome_.blocks_skipped;
+      late_.push_back(from);
+    } else if (from.kind == FileMessageKind::hole) {
+      outcome_.bytes_hole += from.length;
+      late_.push_back(from);
+    } else if (from.kind == FileMessageKind::root) {
+      const bool is_told = !is_root_lost && (!on_root || on_root(from));
+      is_withheld_ |= !is_told;
+      if (is_told) late_.push_back(from);
+    } else if (from.kind == FileMessageKind::failed) {
+      outcome_.source_failure = from;
+    } else if (from.kind == FileMessageKind::end_of_files) {
+      outcome_.is_end_seen = true;
+    }
+  }
+
+  std::size_t take() {
+    std::size_t moved = 0;
+    BlockRef message;
+    for (; from_sink_.pop(message); ++moved) {
+      if (message.kind == FileMessageKind::block) free_.push_back(message);
+      if (message.kind == FileMessageKind::file_done) {
+        outcome_.done.push_back(message.file);
+        outcome_.outcomes.push_back(message);
+      }
+      if (message.kind == FileMessageKind::pack_done) take_packed(message);
+      if (message.kind == FileMessageKind::failed) outcome_.sink_failure = message;
+      if (message.kind == FileMessageKind::checkpointed) ++outcome_.checkpointed;
+    }
+    return moved;
+  }
+
+  void take_packed(const BlockRef& message) {
+    ++outcome_.packed_runs;
+    if (message.outcome == FileOutcome::name_refused) outcome_.packed_refused.push_back(message);
+    const PreparedSink::Answer& answer = sink_.answer_of(message.file);
+    for (auto i = static_cast<std::uint32_t>(message.offset); i < message.offset + message.length;
+         ++i) {
+      outcome_.done.push_back(answer.first_file + answer.pack->entries().at(i));
+      ++(message.outcome == FileOutcome::kept ? outcome_.packed_kept
+         : answer.pack->is_whole(i)           ? outcome_.packed
+                                              : outcome_.packed_there);
+    }
+  }
+
+  Source* source_;
+  PreparedSink& sink_;
+  SpscRing<BlockRef> from_source_{256}, to_source_{256}, from_sink_{256}, to_sink_{256};
+  std::vector<BlockRef> held_;
+  std::deque<BlockRef> free_, late_;
+  std::mt19937_64 random_{reorder_seed + 1};
+  bool is_cut_ = false;
+  bool is_withheld_ = false;  // a root was not told: nothing ends without it
+  Outcome outcome_;
+};
+
+/// only_chapter is a session's whole list, all of it wanted. answered_chapter is it as the Sink
+/// answered its newest chapter.
+inline SourceChapter only_chapter(SourceFiles files) {
+  SourceChapter chapter;
+  *chapter.files = std::move(files);
+  chapter.is_last = true;
+  return chapter;
+}
+inline SourceChapter answered_chapter(SourceFiles files, const PreparedSink& sink) {
+  const PreparedSink::Answer& answer = sink.last();
+  SourceChapter chapter = only_chapter(std::move(files));
+  chapter.first_file = answer.first_file;
+  chapter.claims = answer.claims;
+  chapter.actions = answer.actions;
+  if (!answer.pack->is_empty()) chapter.pack = answer.pack;
+  return chapter;
+}
+
+/// send_files carries files into a folder, with whatever an earlier session left there. `set` has
+/// the last word on the Sink's options.
+inline Outcome send_files(SourceFiles files, const fs::path& folder, OnExist on_exist,
+                          const std::function<void(Wire&)>& prepare,
+                          const std::function<void(SinkSettings&)>& set = {}) {
+  const Manifest manifest = files.manifest;
+  SinkSettings settings = sink_settings(folder, manifest, on_exist);
+  if (set) set(settings);
+  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, std::move(settings));
+  Source source{{.slots = 16}, make_io()};
+  source.add(answered_chapter(std::move(files), *sink));
+  Wire wire{&source, *sink};
+  if (prepare) prepare(wire);
+  Outcome outcome = wire.run();
+  sink->close();
+  return outcome;
+}
+inline Outcome send(const std::vector<std::string>& paths, const fs::path& folder,
+                    OnExist on_exist = OnExist::ask,
+                    const std::function<void(Wire&)>& prepare = {}) {
+  return send_files(open_files(paths), folder, on_exist, prepare);
+}
+
+/// A session that ends as by SIGKILL when `is_cut` says so: nothing is closed in order, and locks
+/// go. Returns how many checkpoints there were.
+inline std::uint64_t kill_at(SourceFiles files, const fs::path& folder, OnExist on_exist,
+                             const std::function<bool(const BlockRef&)>& is_cut,
+                             const std::function<void(SinkSettings&)>& set = {}) {
+  const Manifest manifest = files.manifest;
+  SinkSettings options = sink_settings(folder, manifest, on_exist);
+  if (set) set(options);
+  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
+  Source source{{.slots = 16}, make_io()};
+  source.add(answered_chapter(std::move(files), *sink));
+  Wire wire{&source, *sink};
+  wire.is_cut = is_cut;
+  static_cast<void>(wire.run());
+  return sink->checkpoints_total();
+}
+inline std::uint64_t kill_at(const std::vector<std::string>& paths, const fs::path& folder,
+                             OnExist on_exist, const std::function<bool(const BlockRef&)>& is_cut,
+                             const std::function<void(SinkSettings&)>& set = {}) {
+  return kill_at(open_files(paths), folder, on_exist, is_cut, set);
+}
+
+inline std::function<bool(const BlockRef&)> at_block(std::uint32_t file, std::uint64_t block) {
+  return [=](const BlockRef& message) {
+    return message.file == file && message.offset == block * block_bytes;
+  };
+}
+
+}  // namespace onehop::sink::test
