@@ -152,7 +152,7 @@ void code(auto& c, Is<ManifestPart> auto& m) {
     c.u8(entry.kind, 0, number_of(list::EntryKind::piece));
   });
 }
-void code(auto& c, Is<ChapterEnd> auto& m) {
+void code(auto& c, Is<VolumeEnd> auto& m) {
   c.bytes(m.manifest_hash);
   c.u8(m.is_last, 0, 1);
 }
@@ -163,12 +163,12 @@ void code(auto& c, Is<Accept> auto& m) {
   c.text(m.io, short_text_bytes_max);
   c.text(m.folder, folder_bytes_max);
 }
-void code(auto& c, Is<ChapterAnswer> auto& m) {
+void code(auto& c, Is<VolumeAnswer> auto& m) {
   c.bytes(m.manifest_hash);
   c.u8(m.has_claims, 0, 1);
-  c.items(m.actions, chapter_entries_max, 1,
+  c.items(m.actions, volume_entries_max, 1,
           [&](auto& action) { c.u8(action, 0, number_of(FileAction::name_taken)); });
-  c.items(m.name_faults, chapter_entries_max, 1, [&](auto& fault) { c.u8(fault, 1); });
+  c.items(m.name_faults, volume_entries_max, 1, [&](auto& fault) { c.u8(fault, 1); });
   c.check(std::ranges::count(m.actions, FileAction::name_refused) == std::ssize(m.name_faults));
 }
 void code(auto& c, Is<ClaimPart> auto& m) {
@@ -213,8 +213,8 @@ void code(auto& c, Is<FileDone> auto& m) {
 void code(auto& c, Is<PackDone> auto& m) {
   c.items(m.runs, digests_per_message_max, 4 + 4 + 4 + 2 + 1, [&](auto& run) {
     c.u32(run.pack, 0, file_index_max);
-    c.u32(run.first, 0, chapter_entries_max - 1);
-    c.u32(run.count, 1, chapter_entries_max);
+    c.u32(run.first, 0, volume_entries_max - 1);
+    c.u32(run.count, 1, volume_entries_max);
     c.u16(run.name_number, 0, list::name_number_max);
     c.check(run.name_number != 1);
     c.u8(run.outcome, 0, number_of(RecordOutcome::refused));
@@ -246,7 +246,7 @@ std::optional<Message> decode_as(std::span<const std::byte> body) {
 // Only seven messages may be large; the rest is refused before its body is read.
 template <class M>
 constexpr std::size_t body_bytes_max =
-    Is<M, ManifestPart> || Is<M, Accept> || Is<M, ChapterAnswer> || Is<M, ClaimPart> ||
+    Is<M, ManifestPart> || Is<M, Accept> || Is<M, VolumeAnswer> || Is<M, ClaimPart> ||
             Is<M, BlockDigests> || Is<M, Holes> || Is<M, PackDone>
         ? message_body_bytes_max
         : 2048;
@@ -264,10 +264,10 @@ constexpr std::array<Kind, type_count> make_kinds(std::index_sequence<I...>) {
 constexpr auto kinds = make_kinds(std::make_index_sequence<type_count>{});
 
 constexpr std::array<std::string_view, type_count> names = {
-    "Welcome",   "Refuse",    "Offer",     "ManifestPart",  "ChapterEnd", "Accept",
-    "ClaimPart", "DataReady", "PathReady", "BlockDigests",  "FileRoot",   "FileDone",
-    "Complete",  "Bye",       "Failure",   "KeepAlive",     "Restart",    "Restarted",
-    "Hello",     "Busy",      "PackDone",  "ChapterAnswer", "Holes",      "RequireSha256"};
+    "Welcome",   "Refuse",    "Offer",     "ManifestPart", "VolumeEnd", "Accept",
+    "ClaimPart", "DataReady", "PathReady", "BlockDigests", "FileRoot",  "FileDone",
+    "Complete",  "Bye",       "Failure",   "KeepAlive",    "Restart",   "Restarted",
+    "Hello",     "Busy",      "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256"};
 
 }  // namespace
 

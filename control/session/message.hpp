@@ -7,14 +7,14 @@
 //     Hello ─────────▶                          who it is, should it come back
 //     ◀── Welcome | Busy, later Welcome | Refuse    Refuse: another version, too many wait
 //     ◀── RequireSha256                         before the Welcome: checksums are not enough
-//     Offer, ManifestPart.., ChapterEnd ─▶      the first chapter of what is sent
-//     ◀── Accept, ChapterAnswer, ClaimPart.. | Refuse
+//     Offer, ManifestPart.., VolumeEnd ─▶      the first volume of what is sent
+//     ◀── Accept, VolumeAnswer, ClaimPart.. | Refuse
 //     DataReady ─────▶                          the sender's port is up: both prove the path
 //     PathReady ─────▶ ◀──────── PathReady
 //     BlockDigests.., Holes.., FileRoot.. ▶
 //     ◀──────────── FileDone.., PackDone..      verified, fsynced, renamed; or compared
-//     ManifestPart.., ChapterEnd ───────▶       the next chapters, while data flows
-//     ◀────── ChapterAnswer, ClaimPart..
+//     ManifestPart.., VolumeEnd ───────▶       the next volumes, while data flows
+//     ◀────── VolumeAnswer, ClaimPart..
 //     Complete ──────▶ ◀────────────── Bye
 //     Restart ───────▶                          a file changed while it was sent: stop in order
 //     ◀───────── FileDone.., Restarted          then what is not done is offered again, from Offer
@@ -52,11 +52,11 @@ inline constexpr std::size_t text_bytes_max = 1024;
 inline constexpr std::size_t short_text_bytes_max = 64;
 inline constexpr std::size_t manifest_entries_per_part_max = 4096;
 inline constexpr std::size_t digests_per_message_max = 4096;
-/// A chapter is a run of entries that is offered, answered and forgotten as a whole. So many may be
-/// under way, of so many entries. Files have indices through the session, and behind each chapter's
+/// A volume is a run of entries that is offered, answered and forgotten as a whole. So many may be
+/// under way, of so many entries. Files have indices through the session, and behind each volume's
 /// entries its pack has one.
-inline constexpr std::size_t chapters_open_max = 8;
-inline constexpr std::size_t chapter_entries_max = 65'536;
+inline constexpr std::size_t volumes_open_max = 8;
+inline constexpr std::size_t volume_entries_max = 65'536;
 inline constexpr std::uint32_t file_index_max = 0xffff'fffe;
 inline constexpr std::size_t folder_bytes_max = 4095;  ///< PATH_MAX less the closing NUL
 /// Bodies of frames: below the least IPv6 MTU's 1280 - 48 less the frame's overhead there is
@@ -98,14 +98,14 @@ struct Offer {
 struct ManifestPart {
   std::vector<list::ManifestEntry> entries;
 };
-struct ChapterEnd {
-  Digest manifest_hash{};  ///< of the chapter's entries
+struct VolumeEnd {
+  Digest manifest_hash{};  ///< of the volume's entries
   bool is_last = false;    ///< of the session
 };
 
 using list::FileAction;
 using list::has_digests;
-/// Accept: the session will be. The answer to the first chapter follows.
+/// Accept: the session will be. The answer to the first volume follows.
 struct Accept {
   std::uint16_t data_port = 0;
   std::uint32_t frame_body_max_bytes = 0;  ///< at most the offer's
@@ -113,8 +113,8 @@ struct Accept {
   std::string io;                          ///< the receiver's "udp", "afxdp"
   std::string folder;                      ///< where the files go, for people
 };
-/// ChapterAnswer is of the first chapter that has none. Its file side is ready when it is sent.
-struct ChapterAnswer {
+/// VolumeAnswer is of the first volume that has none. Its file side is ready when it is sent.
+struct VolumeAnswer {
   Digest manifest_hash{};           ///< what was approved
   bool has_claims = false;          ///< ClaimParts follow, up to the one that is the last
   std::vector<FileAction> actions;  ///< one per entry
@@ -154,7 +154,7 @@ struct HoleRun {
 struct Holes {
   std::vector<HoleRun> runs;
 };
-/// FileRoot is the root of a file, or the one over all of a chapter's pack.
+/// FileRoot is the root of a file, or the one over all of a volume's pack.
 struct FileRoot {
   std::uint32_t file = 0;
   Digest root{};
@@ -168,7 +168,7 @@ struct FileDone {
   FileOutcome outcome = FileOutcome::received;
   std::uint16_t name_number = 0;
   bool is_small = false;        ///< told by a PackDone, or would have been; not on the wire
-  std::uint8_t name_fault = 0;  ///< of name_refused, as ChapterAnswer has them
+  std::uint8_t name_fault = 0;  ///< of name_refused, as VolumeAnswer has them
 };
 /// RecordOutcome: what became of records, all of a run. Of those that are delivered the ones that
 /// were sent are received, those of which the root alone was sent are there. The numbers are
@@ -180,7 +180,7 @@ struct RecordRun {
   std::uint32_t first = 0, count = 0;
   std::uint16_t name_number = 0;  ///< as in FileDone
   RecordOutcome outcome = RecordOutcome::delivered;
-  std::uint8_t name_fault = 0;  ///< of RecordOutcome::refused, as ChapterAnswer has them
+  std::uint8_t name_fault = 0;  ///< of RecordOutcome::refused, as VolumeAnswer has them
 };
 /// PackDone tells of many runs at once: of files with the same names but other contents every
 /// second one may be kept.
@@ -234,9 +234,9 @@ struct RequireSha256 {};
 struct Busy {};
 
 using Message =
-    std::variant<Welcome, Refuse, Offer, ManifestPart, ChapterEnd, Accept, ClaimPart, DataReady,
+    std::variant<Welcome, Refuse, Offer, ManifestPart, VolumeEnd, Accept, ClaimPart, DataReady,
                  PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye, Failure, KeepAlive,
-                 Restart, Restarted, Hello, Busy, PackDone, ChapterAnswer, Holes, RequireSha256>;
+                 Restart, Restarted, Hello, Busy, PackDone, VolumeAnswer, Holes, RequireSha256>;
 
 struct MessageHeader {
   MessageType type{};

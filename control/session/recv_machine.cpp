@@ -24,7 +24,7 @@ Result<void> RecvMachine::take_message(Instant now, Message& message) {
     return take_offer(now, std::move(*offer));
   if (state_ == State::reading_offer) {
     if (auto* part = std::get_if<ManifestPart>(&message)) return take_entries(now, *part);
-    if (const auto* end = std::get_if<ChapterEnd>(&message)) return take_chapter_end(now, *end);
+    if (const auto* end = std::get_if<VolumeEnd>(&message)) return take_volume_end(now, *end);
   }
   if (std::holds_alternative<DataReady>(message) && state_ == State::awaiting_data_ready) {
     begin_proof(now);
@@ -46,8 +46,8 @@ Error RecvMachine::deadline_error() const {
 
 void RecvMachine::advance(Instant now) {
   if (state_ == State::transferring) {
-    // With as many chapters under way as may be the sender waits for the end of one.
-    const bool is_awaited = chapters_.are_roots_announced() || !chapters_.has_room();
+    // With as many volumes under way as may be the sender waits for the end of one.
+    const bool is_awaited = volumes_.are_roots_announced() || !volumes_.has_room();
     poll_pause_ = !has_engine_ ? limits_.keep_alive
                   : is_awaited ? limits_.poll_short
                                : limits_.poll;
@@ -97,23 +97,23 @@ void RecvMachine::flush() {
 }
 
 void RecvMachine::take_file_done(const BlockRef& block) {
-  Chapter* const chapter = chapters_.find(block.file);
-  if (chapter == nullptr || !chapter->has_blocks(block.file) || chapter->is_file_done(block.file))
+  VolumeState* const volume = volumes_.find(block.file);
+  if (volume == nullptr || !volume->has_blocks(block.file) || volume->is_file_done(block.file))
     return;
-  chapter->is_done[block.file - chapter->first_file] = true;
-  --chapter->files_left;
+  volume->is_done[block.file - volume->first_file] = true;
+  --volume->files_left;
   FileDone done{.file = block.file, .root = block.digest, .outcome = block.outcome};
   if (is_named(block.outcome))
     done.name_number = static_cast<std::uint16_t>(block.status);
   else
     done.name_fault = static_cast<std::uint8_t>(block.status);
   send(done);
-  report_done(*chapter, done);
+  report_done(*volume, done);
 }
 
 Result<void> RecvMachine::take_in_transfer(Instant now, Message& message) {
   auto verdict = verdict_of(message);
-  if (chapters_.is_over() && (verdict || std::holds_alternative<Complete>(message))) {
+  if (volumes_.is_over() && (verdict || std::holds_alternative<Complete>(message))) {
     // Also where the sender gave up after everything was in place.
     flush();
     send(Bye{ExitCode::done});
@@ -125,7 +125,7 @@ Result<void> RecvMachine::take_in_transfer(Instant now, Message& message) {
   if (const auto* holes = std::get_if<Holes>(&message)) return take_holes(*holes);
   if (const auto* root = std::get_if<FileRoot>(&message)) return take_root(*root);
   if (auto* part = std::get_if<ManifestPart>(&message)) return take_entries(now, *part);
-  if (const auto* end = std::get_if<ChapterEnd>(&message)) return take_chapter_end(now, *end);
+  if (const auto* end = std::get_if<VolumeEnd>(&message)) return take_volume_end(now, *end);
   if (std::holds_alternative<Restart>(message) && has_engine_ && restarts_left_ > 0) {
     begin_restart(now);
     return success();
@@ -138,9 +138,9 @@ Result<void> RecvMachine::take_digests(const BlockDigests& message) {
   for (const BlockDigest& item : message.digests) {
     // Digests may follow their file's root: the file thread reads ahead of what the engine has
     // sent.
-    const Chapter* const chapter = chapters_.find(item.file);
-    if (chapter == nullptr || !chapter->has_blocks(item.file) ||
-        item.block >= blocks_of(chapter->entry(item.file).size))
+    const VolumeState* const volume = volumes_.find(item.file);
+    if (volume == nullptr || !volume->has_blocks(item.file) ||
+        item.block >= blocks_of(volume->entry(item.file).size))
       return violation("the peer announced a digest of a block that the manifest does not have");
     if (message.is_skipped && bytes_claimed_ > 0) {  // no more of them than we claimed
       bytes_claimed_ -= block_bytes;
@@ -149,7 +149,7 @@ Result<void> RecvMachine::take_digests(const BlockDigests& message) {
     command_file(message.is_skipped ? FileMessageKind::skipped : FileMessageKind::digest, item.file,
                  item.block, item.digest);
     if (message.is_skipped)
-      skipped_bytes += block_length_at(chapter->entry(item.file).size, item.block * block_bytes);
+      skipped_bytes += block_length_at(volume->entry(item.file).size, item.block * block_bytes);
   }
   if (skipped_bytes > 0) act(Skipped{skipped_bytes});
   return success();
@@ -157,9 +157,9 @@ Result<void> RecvMachine::take_digests(const BlockDigests& message) {
 
 Result<void> RecvMachine::take_holes(const Holes& message) {
   for (const HoleRun& run : message.runs) {
-    const Chapter* const chapter = chapters_.find(run.file);
-    const bool has_blocks = chapter != nullptr && chapter->has_blocks(run.file);
-    const std::uint64_t size = has_blocks ? chapter->entry(run.file).size : 0,
+    const VolumeState* const volume = volumes_.find(run.file);
+    const bool has_blocks = volume != nullptr && volume->has_blocks(run.file);
+    const std::uint64_t size = has_blocks ? volume->entry(run.file).size : 0,
                         offset = run.first_block * block_bytes;
     if (offset >= size || run.count > blocks_of(size - offset))
       return violation("the peer announced a hole that the manifest has no room for");
@@ -172,11 +172,11 @@ Result<void> RecvMachine::take_holes(const Holes& message) {
 }
 
 Result<void> RecvMachine::take_root(const FileRoot& message) {
-  // A chapter may be over only once its answer is said.
+  // A volume may be over only once its answer is said.
   const bool is_early = is_sending_claims_ && message.file >= offered_.front()->first_file;
-  if (is_early || !chapters_.take_root(message.file, message.root))
+  if (is_early || !volumes_.take_root(message.file, message.root))
     return violation("the peer announced a root of a file that it cannot have sent");
-  if (chapters_.are_roots_announced()) act(Phase::verifying);
+  if (volumes_.are_roots_announced()) act(Phase::verifying);
   command_file(FileMessageKind::root, message.file, 0, message.root);
   drop_over();
   return success();
@@ -196,12 +196,12 @@ void RecvMachine::begin_restart(Instant now) {
 void RecvMachine::end_restart(Instant now) {
   drop_data();
   offered_before_.emplace();
-  for (const Chapter& chapter : chapters_.open())
-    for (std::size_t i = 0; i < chapter.manifest->files.size(); ++i)
-      if (!chapter.is_settled(i))
-        offered_before_->emplace(chapter.manifest->files[i].name, chapter.manifest->files[i]);
+  for (const VolumeState& volume : volumes_.open())
+    for (std::size_t i = 0; i < volume.manifest->files.size(); ++i)
+      if (!volume.is_settled(i))
+        offered_before_->emplace(volume.manifest->files[i].name, volume.manifest->files[i]);
   is_deciding_ = is_sending_claims_ = false;
-  decision_ = {};
+  claims_.clear();
   bytes_claimed_ = 0;
   flush();
   send(Restarted{});

@@ -2,10 +2,10 @@
 // RecvMachine: what the receiving end of a session says and hears, without I/O
 // (session_machine.hpp). The listener has taken the Hello.
 //
-//   Welcome ─▶ Offer, first chapter: validated ─▶ Consider ─▶ OpenData, StartData
-//     ─▶ Accept, ChapterAnswer, ClaimPart.. ─▶ DataReady, PathReady
-//     ─▶ digests and roots in, FileDones out; the chapters that follow: Consider, TakeOffered,
-//     ChapterAnswer ─▶ Complete ─▶ Bye
+//   Welcome ─▶ Offer, first volume: validated ─▶ Consider ─▶ OpenData, StartData
+//     ─▶ Accept, VolumeAnswer, ClaimPart.. ─▶ DataReady, PathReady
+//     ─▶ digests and roots in, FileDones out; the volumes that follow: Consider, TakeOffered,
+//     VolumeAnswer ─▶ Complete ─▶ Bye
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class RecvMachine final : public SessionMachine {
 
   void start(Instant now) override;
   /// on_decision answers Consider. One that comes too late is ignored.
-  void on_decision(Instant now, Result<Decision> decision);
+  void on_decision(Instant now, Result<list::Answer> decision);
   [[nodiscard]] bool can_take_message() const noexcept override {
     return state_ != State::restarting && SessionMachine::can_take_message();
   }
@@ -30,11 +30,11 @@ class RecvMachine final : public SessionMachine {
   }
   [[nodiscard]] bool wants_keepalive() const noexcept override { return is_outcome_certain(); }
 
-  /// has_offer: the sender got as far as a whole, valid first chapter.
+  /// has_offer: the sender got as far as a whole, valid first volume.
   [[nodiscard]] bool has_offer() const noexcept { return has_offer_; }
   /// has_refused_unsaid: for a reason that only this end has seen.
   [[nodiscard]] bool has_refused_unsaid() const noexcept { return has_refused_unsaid_; }
-  /// is_deciding: the host looks at a chapter, and the sender waits for it.
+  /// is_deciding: the host looks at a volume, and the sender waits for it.
   [[nodiscard]] bool is_deciding() const noexcept { return is_deciding_; }
   /// bytes_confirmed: of blocks that we had and the sender found to be right.
   [[nodiscard]] std::uint64_t bytes_confirmed() const noexcept { return bytes_confirmed_; }
@@ -49,18 +49,19 @@ class RecvMachine final : public SessionMachine {
   [[nodiscard]] Error deadline_error() const override;
   void flush() override;
   [[nodiscard]] bool is_outcome_certain() const noexcept override {
-    return state_ == State::transferring && chapters_.is_over();
+    return state_ == State::transferring && volumes_.is_over();
   }
 
   void await_offer(Instant now);
   [[nodiscard]] Result<void> take_offer(Instant now, Offer&& offer);
   [[nodiscard]] Result<void> take_entries(Instant now, ManifestPart& part);
-  [[nodiscard]] Result<void> take_chapter_end(Instant now, const ChapterEnd& end);
-  [[nodiscard]] Result<void> note_changes(OfferInfo& info);
+  [[nodiscard]] Result<void> take_volume_end(Instant now, const VolumeEnd& end);
+  [[nodiscard]] Result<void> note_changes(OfferedVolume& info);
   void consider_next();
   [[nodiscard]] Error refuse(Error why);
   [[nodiscard]] Error refuse_unsaid(Error why);
-  [[nodiscard]] Result<void> check_decision(const Chapter& chapter) const;
+  [[nodiscard]] Result<void> check_decision(const VolumeState& volume,
+                                            const list::Answer& answer) const;
   [[nodiscard]] bool is_repair_lazy() const noexcept {
     return offer_.is_repair_lazy && options_.is_lazy_allowed;
   }
@@ -89,14 +90,14 @@ class RecvMachine final : public SessionMachine {
   const Endpoint peer_;
   Instant offer_deadline_{};
   Offer offer_;
-  std::shared_ptr<OfferInfo> reading_;  // the chapter that is being read
-  std::size_t name_bytes_ = 0;          // of it
+  std::shared_ptr<list::Manifest> reading_;  // of the volume that is being read
+  std::size_t name_bytes_ = 0;               // of it
   std::uint64_t bytes_offered_ = 0;
-  // Chapters that were read, in order; the first is being decided on.
-  std::deque<std::shared_ptr<const OfferInfo>> offered_;
-  Decision decision_;
+  // Volumes that were read, in order; the first is being decided on.
+  std::deque<std::shared_ptr<const OfferedVolume>> offered_;
+  Claims claims_;                   // of the newest answer, until they are sent
   std::size_t next_claims_ = 0;     // entry whose claims are sent next
-  bool is_sending_claims_ = false;  // of the newest chapter that was answered
+  bool is_sending_claims_ = false;  // of the newest volume that was answered
   PackDone done_;                   // of this turn
   std::optional<KnownEntries> offered_before_;
   std::vector<SessionId> session_ids_;

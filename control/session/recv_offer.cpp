@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RecvMachine, the offer: chapters in, answers and claims out. A chapter is refused as a whole
+// RecvMachine, the offer: volumes in, answers and claims out. A volume is refused as a whole
 // before the host learns a single name.
 //
-//   ManifestPart.., ChapterEnd ─▶ Consider ─▶ on_decision ─▶ TakeOffered ─▶ ChapterAnswer,
+//   ManifestPart.., VolumeEnd ─▶ Consider ─▶ on_decision ─▶ TakeOffered ─▶ VolumeAnswer,
 //   ClaimPart..
 #include <algorithm>
 
@@ -12,9 +12,9 @@ namespace onehop::session {
 
 namespace {
 
-// Names of a chapter while it arrives. All that it may have of 250 bytes fit; of 4096 bytes they
+// Names of a volume while it arrives. All that it may have of 250 bytes fit; of 4096 bytes they
 // would be 256 MB of RAM that a peer makes us spend before anybody has agreed to anything.
-constexpr std::size_t chapter_name_bytes_max = 16U << 20;
+constexpr std::size_t volume_name_bytes_max = 16U << 20;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Result<void> RecvMachine::take_offer(Instant now, Offer&& offer) {
                    "Start the receiver without --digest sha256 and --receipt"});
   context_ = offer_.context;
   session_ids_.push_back(context_.session_id);
-  chapters_.restart();
+  volumes_.restart();
   offered_.clear();
   reading_.reset();
   bytes_offered_ = 0;
@@ -44,12 +44,12 @@ Result<void> RecvMachine::take_offer(Instant now, Offer&& offer) {
 
 Result<void> RecvMachine::take_entries(Instant now, ManifestPart& part) {
   if (!reading_) {
-    reading_ = std::make_shared<OfferInfo>();
+    reading_ = std::make_shared<list::Manifest>();
     name_bytes_ = 0;
   }
-  auto& files = reading_->manifest.files;
-  if (part.entries.empty() || part.entries.size() > chapter_entries_max - files.size())
-    return violation("a chapter has no entry in one of its parts, or too many");
+  auto& files = reading_->files;
+  if (part.entries.empty() || part.entries.size() > volume_entries_max - files.size())
+    return violation("a volume has no entry in one of its parts, or too many");
   for (auto& entry : part.entries) {
     name_bytes_ += entry.name.size();
     files.push_back(std::move(entry));
@@ -57,38 +57,38 @@ Result<void> RecvMachine::take_entries(Instant now, ManifestPart& part) {
   // What was begun is owed at once.
   deadline_ = now + limits_.step;
   if (state_ == State::reading_offer) deadline_ = std::min(deadline_, offer_deadline_);
-  if (name_bytes_ <= chapter_name_bytes_max) return success();
+  if (name_bytes_ <= volume_name_bytes_max) return success();
   return refuse({ExitCode::local_file_error, "take the list of files",
-                 "names of one part of it have more than " +
-                     std::to_string(chapter_name_bytes_max) + " bytes in sum, which is the limit",
+                 "names of one part of it have more than " + std::to_string(volume_name_bytes_max) +
+                     " bytes in sum, which is the limit",
                  "Send them in an archive"});
 }
 
-Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
-  const std::shared_ptr<OfferInfo> info =
-      reading_ ? std::exchange(reading_, nullptr) : std::make_shared<OfferInfo>();
+Result<void> RecvMachine::take_volume_end(Instant now, const VolumeEnd& end) {
+  const auto info = std::make_shared<OfferedVolume>();
+  info->manifest = reading_ ? std::exchange(reading_, nullptr) : std::make_shared<list::Manifest>();
+  const list::Manifest& manifest = *info->manifest;
   info->manifest_hash = end.manifest_hash;
   info->is_last = end.is_last;
-  // What a person approves is not empty. Later chapters may be, and what a restart left.
+  // What a person approves is not empty. Later volumes may be, and what a restart left.
   const bool may_be_empty = state_ != State::reading_offer || offered_before_;
-  if (!info->manifest.files.empty() || !may_be_empty)
-    if (const auto valid = list::validate(info->manifest); !valid) return refuse(valid.error());
-  if (list::manifest_hash(info->manifest) != info->manifest_hash)
-    return violation("the hash of a chapter does not agree with its entries");
-  bytes_offered_ += list::total_bytes(info->manifest);
+  if (!manifest.files.empty() || !may_be_empty)
+    if (const auto valid = list::validate(manifest); !valid) return refuse(valid.error());
+  if (list::manifest_hash(manifest) != info->manifest_hash)
+    return violation("the hash of a volume does not agree with its entries");
+  bytes_offered_ += list::total_bytes(manifest);
   if (bytes_offered_ > list::ManifestLimits{}.total_bytes_max)
     return refuse({ExitCode::local_file_error, "take the list of files",
                    "its sizes have a sum that no disk holds", ""});
-  if (!chapters_.has_room() || chapters_.has_last())
-    return violation("the peer offers more chapters than it may");
-  const Chapter* const chapter =
-      chapters_.add({info, &info->manifest}, info->manifest_hash, end.is_last);
-  if (chapter == nullptr) return violation("the peer offers more entries than there are indices");
-  info->first_file = chapter->first_file;
+  if (!volumes_.has_room() || volumes_.has_last())
+    return violation("the peer offers more volumes than it may");
+  const VolumeState* const volume = volumes_.add(*info);
+  if (volume == nullptr) return violation("the peer offers more entries than there are indices");
+  info->first_file = volume->first_file;
   if (offered_before_) {
     ONEHOP_TRYV(note_changes(*info));
   } else {
-    restarts_left_ += 2 * info->manifest.files.size();
+    restarts_left_ += 2 * manifest.files.size();
   }
   info->known = offer_.known;
   info->digest = context_.digest;
@@ -98,7 +98,7 @@ Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
   if (state_ == State::reading_offer) {
     has_offer_ = true;
     act(Phase::waiting_for_accept);
-    enter(State::deciding, now + limits_.consider_all(info->manifest), "decide on the offer");
+    enter(State::deciding, now + limits_.consider_all(manifest), "decide on the offer");
   } else {
     deadline_ = Instant::max();
   }
@@ -129,12 +129,12 @@ Error RecvMachine::refuse_unsaid(Error why) {
   return why;
 }
 
-// The first chapter after a restart offers again what was not done, and nothing else. Of an entry
+// The first volume after a restart offers again what was not done, and nothing else. Of an entry
 // that is another one now, nothing that came before is of use.
-Result<void> RecvMachine::note_changes(OfferInfo& info) {
+Result<void> RecvMachine::note_changes(OfferedVolume& info) {
   KnownEntries known = *std::exchange(offered_before_, std::nullopt);
   info.is_again = true;
-  for (const list::ManifestEntry& entry : info.manifest.files) {
+  for (const list::ManifestEntry& entry : info.manifest->files) {
     const auto before = known.extract(entry.name);
     if (before.empty()) return violation("the peer offers again what it did not offer before");
     info.is_changed.push_back(before.mapped() != entry);
@@ -143,25 +143,28 @@ Result<void> RecvMachine::note_changes(OfferInfo& info) {
   return success();
 }
 
-void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
+void RecvMachine::on_decision(Instant now, Result<list::Answer> decision) {
   if (!std::exchange(is_deciding_, false) || offered_.empty()) return;
   if (state_ != State::deciding && state_ != State::transferring) return;
   if (!decision)
     return fail(now, decision.error().code == ExitCode::timed_out ? decision.error()
                                                                   : refuse(decision.error()));
   if (decision.value().refusal) return fail(now, refuse_unsaid(*decision.value().refusal));
-  decision_ = std::move(decision.value());
-  Chapter& chapter = *chapters_.unanswered();
-  if (const auto checked = check_decision(chapter); !checked) return fail(now, checked.error());
-  chapter.answer(decision_.actions, decision_.name_faults, context_.digest);
-  if (chapter.pack != nullptr) chapter.pack_roots = std::move(decision_.pack_roots);
+  list::Answer answer = std::move(decision.value());
+  VolumeState& volume = *volumes_.unanswered();
+  if (const auto checked = check_decision(volume, answer); !checked)
+    return fail(now, checked.error());
+  answer.set_pack(*volume.manifest, context_.digest);
+  claims_ = std::move(answer.claims);
+  volume.take_answer(std::move(answer));
   // Of packed files the pack says whether what is there is the same.
-  for (std::uint32_t i = 0; i < decision_.claims.size(); ++i)
-    if (!chapter.has_blocks(chapter.first_file + i)) decision_.claims[i].clear();
-  for (const auto& claims : decision_.claims) bytes_claimed_ += claims.size() * block_bytes;
-  for (std::uint32_t i = 0; i < decision_.actions.size(); ++i)
-    if (decision_.actions[i] == FileAction::compare && chapter.has_blocks(chapter.first_file + i))
-      bytes_claimed_ += blocks_of(chapter.manifest->files[i].size) * block_bytes;
+  for (std::uint32_t i = 0; i < claims_.size(); ++i)
+    if (!volume.has_blocks(volume.first_file + i)) claims_[i].clear();
+  for (const auto& claims : claims_) bytes_claimed_ += claims.size() * block_bytes;
+  for (std::uint32_t i = 0; i < volume.manifest->files.size(); ++i)
+    if (volume.answer->actions[i] == FileAction::compare &&
+        volume.has_blocks(volume.first_file + i))
+      bytes_claimed_ += blocks_of(volume.manifest->files[i].size) * block_bytes;
   if (state_ == State::transferring) {
     act(TakeOffered{offered_.front()});
     return send_answer(now);
@@ -171,20 +174,21 @@ void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
 }
 
 // The host's answer is ours, so a wrong one is a bug; it is reported, not sent.
-Result<void> RecvMachine::check_decision(const Chapter& chapter) const {
-  bool is_right = decision_.actions.size() == chapter.manifest->files.size() &&
-                  std::ranges::count(decision_.actions, FileAction::name_refused) ==
-                      std::ssize(decision_.name_faults);
-  is_right = is_right && decision_.claims.size() <= decision_.actions.size();
-  for (std::size_t i = 0; is_right && i < decision_.claims.size(); ++i)
-    is_right = decision_.claims[i].empty() || decision_.actions[i] == FileAction::resume;
+Result<void> RecvMachine::check_decision(const VolumeState& volume,
+                                         const list::Answer& answer) const {
+  bool is_right = answer.actions.size() == volume.manifest->files.size() &&
+                  std::ranges::count(answer.actions, FileAction::name_refused) ==
+                      std::ssize(answer.name_faults);
+  is_right = is_right && answer.claims.size() <= answer.actions.size();
+  for (std::size_t i = 0; is_right && i < answer.claims.size(); ++i)
+    is_right = answer.claims[i].empty() || answer.actions[i] == FileAction::resume;
   if (is_right) return success();
-  return Error{ExitCode::internal_error, step_, "the decision does not fit the chapter", ""};
+  return Error{ExitCode::internal_error, step_, "the decision does not fit the volume", ""};
 }
 
 void RecvMachine::on_opened(Instant now, const SessionId&) {
-  const Chapter& chapter = chapters_.open().front();
-  if (chapter.is_last && chapter.is_over()) return send_accept(now);
+  const VolumeState& volume = volumes_.open().front();
+  if (volume.is_last && volume.is_over()) return send_accept(now);
   start_data({.terms = {.context = context_,
                         .frame_body_max_bytes =
                             std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes),
@@ -201,19 +205,20 @@ void RecvMachine::send_accept(Instant now) {
   accept.frame_body_max_bytes = std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes);
   accept.is_repair_lazy = is_repair_lazy();
   accept.io = data_->io;
-  accept.folder = decision_.folder;
+  accept.folder = volumes_.open().front().answer->folder;
   send(std::move(accept));
   enter(State::sending_claims, Instant::max(), "wait for the sender's data port");
   send_answer(now);
 }
 
 void RecvMachine::send_answer(Instant now) {
-  ChapterAnswer answer;
+  VolumeAnswer answer;
   answer.manifest_hash = offered_.front()->manifest_hash;
   answer.has_claims =
-      std::ranges::any_of(decision_.claims, [](const auto& claims) { return !claims.empty(); });
-  answer.actions = decision_.actions;
-  answer.name_faults = decision_.name_faults;
+      std::ranges::any_of(claims_, [](const auto& claims) { return !claims.empty(); });
+  const list::Answer& given = *volumes_.find(offered_.front()->first_file)->answer;
+  answer.actions = given.actions;
+  answer.name_faults = given.name_faults;
   is_sending_claims_ = answer.has_claims;
   send(std::move(answer));
   next_claims_ = 0;
@@ -221,9 +226,8 @@ void RecvMachine::send_answer(Instant now) {
 }
 
 void RecvMachine::send_next_claims(Instant now) {
-  while (next_claims_ < decision_.claims.size() && decision_.claims[next_claims_].empty())
-    ++next_claims_;
-  if (next_claims_ < decision_.claims.size()) return send_claims(next_claims_++);
+  while (next_claims_ < claims_.size() && claims_[next_claims_].empty()) ++next_claims_;
+  if (next_claims_ < claims_.size()) return send_claims(next_claims_++);
   send(ClaimPart{.file = 0, .first_block = 0, .is_last = true, .digests = {}});
   is_sending_claims_ = false;
   end_answer(now);
@@ -239,7 +243,7 @@ void RecvMachine::send_claims(std::size_t entry) {
     if (!part.digests.empty()) send(part);
     part.digests.clear();
   };
-  for (const Claim& claim : decision_.claims[entry]) {
+  for (const Claim& claim : claims_[entry]) {
     if (claim.block != part.first_block + part.digests.size() ||
         part.digests.size() == digests_per_message_max)
       send_run();
@@ -249,13 +253,13 @@ void RecvMachine::send_claims(std::size_t entry) {
   send_run();
 }
 
-/// The newest chapter has its whole answer.
+/// The newest volume has its whole answer.
 void RecvMachine::end_answer(Instant now) {
-  decision_ = {};
-  const Chapter* const chapter = chapters_.find(offered_.front()->first_file);
+  claims_.clear();
+  const VolumeState* const volume = volumes_.find(offered_.front()->first_file);
   offered_.pop_front();
-  report_kept(*chapter);
-  const bool is_only = chapter->is_last && chapter->is_over();
+  report_kept(*volume);
+  const bool is_only = volume->is_last && volume->is_over();
   if (state_ == State::transferring) {
     drop_over();
     return consider_next();

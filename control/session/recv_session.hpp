@@ -51,7 +51,7 @@ class RecvSession final : public SessionShell {
     }
     const auto* taken = std::get_if<TakeOffered>(&action);
     if (taken == nullptr) return;
-    if (const auto command = recv_host_.take_chapter(*taken->offer); command.has_value())
+    if (const auto command = recv_host_.take_volume(*taken->offer); command.has_value())
       push_command(command.value());
     else
       machine_.fail(monotonic_now(), command.error());
@@ -64,7 +64,7 @@ class RecvSession final : public SessionShell {
   RecvHost& recv_host_;
   RecvMachine machine_;
   const SenderToken sender_;
-  Awaited<Decision> decision_;
+  Awaited<list::Answer> decision_;
   bool is_replaced_ = false;
 };
 

@@ -39,7 +39,7 @@ Result<void> SendMachine::take_message(Instant now, Message& message) {
   auto* accept = std::get_if<Accept>(&message);
   if (accept != nullptr && state_ == State::awaiting_accept && !accept_)
     return take_accept(std::move(*accept));
-  auto* answer = std::get_if<ChapterAnswer>(&message);
+  auto* answer = std::get_if<VolumeAnswer>(&message);
   const auto* claims = std::get_if<ClaimPart>(&message);
   const bool is_answer_due = state_ == State::transferring || state_ == State::restarting ||
                              (state_ == State::awaiting_accept && accept_);
@@ -110,8 +110,8 @@ void SendMachine::on_proven(Instant now) {
 void SendMachine::advance(Instant now) {
   if (has_more_to_send()) send_part(now);
   if (state_ != State::transferring) return;
-  begin_chapter(now);
-  want_chapter();
+  begin_volume(now);
+  want_volume();
   poll_pause_ = pause_->next(now.time_since_epoch(), bytes_done_, bytes_total_);
 }
 
@@ -145,15 +145,15 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
 }
 
 void SendMachine::announce_root(Instant now, const BlockRef& block) {
-  if (!chapters_.take_root(block.file, block.digest)) return;
+  if (!volumes_.take_root(block.file, block.digest)) return;
   send(FileRoot{block.file, block.digest});
   complete_if_over(now);
 }
 
 void SendMachine::announce(const Event& event, bool is_skipped) {
   bytes_done_ += event.block.length;
-  const Chapter* const chapter = chapters_.find(event.block.file);
-  if (chapter == nullptr || chapter->is_pack(event.block.file))
+  const VolumeState* const volume = volumes_.find(event.block.file);
+  if (volume == nullptr || volume->is_pack(event.block.file))
     return;  // a pack's records bring their roots
   if (batch_.is_skipped != is_skipped || batch_.digests.size() == digests_per_message_max) flush();
   batch_.is_skipped = is_skipped;
@@ -174,17 +174,17 @@ void SendMachine::flush() {
 }
 
 Result<void> SendMachine::take_done(Instant now, const FileDone& done) {
-  Chapter* const chapter = chapters_.find(done.file);
-  if (chapter == nullptr || !chapter->has_blocks(done.file) || chapter->is_file_done(done.file) ||
-      !chapter->roots.contains(done.file) || !can_come_to(chapter->action(done.file), done.outcome))
+  VolumeState* const volume = volumes_.find(done.file);
+  if (volume == nullptr || !volume->has_blocks(done.file) || volume->is_file_done(done.file) ||
+      !volume->roots.contains(done.file) || !can_come_to(volume->action(done.file), done.outcome))
     return violation("the peer reports a file as done that cannot be");
-  if (chapter->roots.at(done.file) != done.root)
+  if (volume->roots.at(done.file) != done.root)
     return Error{ExitCode::verification_failed,
-                 "verify " + display_name(chapter->entry(done.file).name),
+                 "verify " + display_name(volume->entry(done.file).name),
                  "the peer's digest of the file differs from ours", "Send it again"};
-  chapter->is_done[done.file - chapter->first_file] = true;
-  --chapter->files_left;
-  report_done(*chapter, done);
+  volume->is_done[done.file - volume->first_file] = true;
+  --volume->files_left;
+  report_done(*volume, done);
   complete_if_over(now);
   return success();
 }
@@ -199,7 +199,7 @@ Result<void> SendMachine::take_pack_done(Instant now, const PackDone& done) {
 void SendMachine::complete_if_over(Instant now) {
   if (state_ != State::transferring) return;
   drop_over();
-  if (chapters_.is_over() && !is_offering_) complete(now);
+  if (volumes_.is_over() && !is_offering_) complete(now);
 }
 
 // Every file is verified at the peer: nothing that happens now can change the outcome.
@@ -214,8 +214,8 @@ bool SendMachine::may_restart(const Event& event) {
   if (state_ != State::transferring || event.kind != EventKind::file_message ||
       event.block.kind != FileMessageKind::failed)
     return false;
-  const Chapter* const chapter = chapters_.find(event.block.file);
-  return chapter != nullptr && chapter->has_entry(event.block.file);
+  const VolumeState* const volume = volumes_.find(event.block.file);
+  return volume != nullptr && volume->has_entry(event.block.file);
 }
 
 // Both ends stop the data path in order. What the receiver finished until then it says before it
@@ -225,7 +225,7 @@ bool SendMachine::may_restart(const Event& event) {
 // being written to, and one that cannot be read will not be readable soon: the host leaves it out.
 void SendMachine::begin_restart(Instant now, const BlockRef& failed) {
   flush();
-  const std::string& name = chapters_.find(failed.file)->entry(failed.file).name;
+  const std::string& name = volumes_.find(failed.file)->entry(failed.file).name;
   const bool has_changed = failed.failure == FileFailure::source_changed ||
                            failed.failure == FileFailure::source_vanished;
   unsent_.reset();
@@ -245,23 +245,23 @@ void SendMachine::end_restart() {
   if (!is_restart_answered_ || !is_engine_closed_) return;
   drop_over();  // the receiver has forgotten what it told of as done before it answered
   drop_data();
-  // Of a chapter that the receiver has not read to its end nothing is known there: it comes later.
-  std::deque<Chapter>& open = chapters_.open();
-  is_last_again_ = chapters_.has_last() && !is_offering_;
+  // Of a volume that the receiver has not read to its end nothing is known there: it comes later.
+  std::deque<VolumeState>& open = volumes_.open();
+  is_last_again_ = volumes_.has_last() && !is_offering_;
   if (is_offering_) {
     ready_.push_front({open.back().manifest, open.back().is_last});
     open.pop_back();
   }
   OfferAgain again;
-  for (const Chapter& chapter : open) {
-    std::vector<bool> is_settled(chapter.manifest->files.size());
-    for (std::size_t i = 0; i < is_settled.size(); ++i) is_settled[i] = chapter.is_settled(i);
-    Unsettled& left = again.chapters.emplace_back();
-    left = {.manifest = chapter.manifest, .is_settled = std::move(is_settled), .unsent = {}};
-    if (!unsent_ || !chapter.has_entry(unsent_->file)) continue;
-    const std::size_t entry = unsent_->file - chapter.first_file;
+  for (const VolumeState& volume : open) {
+    std::vector<bool> is_settled(volume.manifest->files.size());
+    for (std::size_t i = 0; i < is_settled.size(); ++i) is_settled[i] = volume.is_settled(i);
+    Unsettled& left = again.volumes.emplace_back();
+    left = {.manifest = volume.manifest, .is_settled = std::move(is_settled), .unsent = {}};
+    if (!unsent_ || !volume.has_entry(unsent_->file)) continue;
+    const std::size_t entry = unsent_->file - volume.first_file;
     left.is_settled[entry] = true;
-    left.unsent = {entry, file_error(*unsent_, display_name(chapter.entry(unsent_->file).name))};
+    left.unsent = {entry, file_error(*unsent_, display_name(volume.entry(unsent_->file).name))};
   }
   enter(State::opening_data, Instant::max(), step_);
   act(std::move(again));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // SendMachine: what the sending end of a session says and hears, without I/O (session_machine.hpp).
 //
-//   Hello ─▶ [Busy: wait] ─▶ [RequireSha256], Welcome ─▶ Offer, first chapter ─▶ Accept,
-//   ChapterAnswer, ClaimPart..
-//     ─▶ DataReady, PathReady ─▶ digests and roots as blocks are sent, FileDones; the chapters that
+//   Hello ─▶ [Busy: wait] ─▶ [RequireSha256], Welcome ─▶ Offer, first volume ─▶ Accept,
+//   VolumeAnswer, ClaimPart..
+//     ─▶ DataReady, PathReady ─▶ digests and roots as blocks are sent, FileDones; the volumes that
 //     follow, as the host has them and those before come to their end ─▶ Complete ─▶ Bye
 #pragma once
 
@@ -24,11 +24,11 @@ class SendMachine final : public SessionMachine {
   SendMachine(const SendOptions& options, Connection connection);
 
   void start(Instant now) override;
-  /// on_chapter answers WantChapter. `known` is what the host knows of the whole by now.
-  void on_chapter(Instant now, Result<OfferedChapter> chapter, const KnownTree& known);
+  /// on_volume answers WantVolume. `known` is what the host knows of the whole by now.
+  void on_volume(Instant now, Result<list::Volume> volume, const KnownTree& known);
   /// on_offered_again answers OfferAgain: with the entries that are left, as they are now.
   void on_offered_again(Instant now, Result<std::shared_ptr<const list::Manifest>> renewed);
-  /// While the first chapter is on its way no answer is due; a refusal waits until it is said.
+  /// While the first volume is on its way no answer is due; a refusal waits until it is said.
   [[nodiscard]] bool can_take_message() const noexcept override {
     return state_ != State::offering && SessionMachine::can_take_message();
   }
@@ -37,7 +37,7 @@ class SendMachine final : public SessionMachine {
   }
   [[nodiscard]] bool wants_keepalive() const noexcept override {
     return state_ == State::completing ||
-           (state_ == State::transferring && chapters_.has_last() && bytes_done_ >= bytes_total_);
+           (state_ == State::transferring && volumes_.has_last() && bytes_done_ >= bytes_total_);
   }
 
  private:
@@ -55,12 +55,12 @@ class SendMachine final : public SessionMachine {
 
   [[nodiscard]] Result<void> take_greeting(Instant now, const Message& message);
   void begin_offer();
-  void want_chapter();
-  void begin_chapter(Instant now);
+  void want_volume();
+  void begin_volume(Instant now);
   void send_part(Instant now);
   void await_accept(Instant now);
   [[nodiscard]] Result<void> take_accept(Accept&& accept);
-  [[nodiscard]] Result<void> take_answer(Instant now, ChapterAnswer&& answer);
+  [[nodiscard]] Result<void> take_answer(Instant now, VolumeAnswer&& answer);
   [[nodiscard]] Result<void> take_claims(Instant now, const ClaimPart& part);
   [[nodiscard]] static Result<void> check(const list::Manifest& manifest);
   void end_answer(Instant now);
@@ -79,16 +79,16 @@ class SendMachine final : public SessionMachine {
 
   const SendOptions options_;
   const Connection connection_;
-  crypto::DigestKind digest_;         // ours, or what the receiver requires
-  std::deque<OfferedChapter> ready_;  // to be offered
-  bool is_chapter_wanted_ = false;    // the host was asked for one
-  bool has_asked_all_ = false;        // and gave the last one
-  // The newest chapter is being offered, its entry at next_entry_ next.
+  crypto::DigestKind digest_;       // ours, or what the receiver requires
+  std::deque<list::Volume> ready_;  // to be offered
+  bool is_volume_wanted_ = false;   // the host was asked for one
+  bool has_asked_all_ = false;      // and gave the last one
+  // The newest volume is being offered, its entry at next_entry_ next.
   bool is_offering_ = false;
   std::size_t next_entry_ = 0;
   KnownTree known_;
   std::optional<Accept> accept_;
-  ChapterAnswer answer_;                   // that is being read
+  VolumeAnswer answer_;                    // that is being read
   bool is_taking_claims_ = false;          // of it
   Claims claims_;                          // of it
   BlockDigests batch_;                     // of this turn

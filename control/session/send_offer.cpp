@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SendMachine, the offer: chapters out, answers and claims in.
+// SendMachine, the offer: volumes out, answers and claims in.
 //
-//   WantChapter ─▶ on_chapter ─▶ ManifestPart.., ChapterEnd ─▶ ChapterAnswer, ClaimPart.. ─▶
+//   WantVolume ─▶ on_volume ─▶ ManifestPart.., VolumeEnd ─▶ VolumeAnswer, ClaimPart.. ─▶
 //   Accepted
 
 #include "control/session/send_machine.hpp"
@@ -18,50 +18,50 @@ constexpr std::size_t manifest_part_bytes = message_body_bytes_max / 4;
 
 void SendMachine::begin_offer() {
   act(OpenData{});
-  want_chapter();
+  want_volume();
   enter(State::opening_data, Instant::max(), "open the data port");
 }
 
-/// A chapter may be empty: the last one, where nothing more was found, and what is left of a
+/// A volume may be empty: the last one, where nothing more was found, and what is left of a
 /// restart, where all of it is gone. The receiver refuses a tree that begins with one.
 Result<void> SendMachine::check(const list::Manifest& manifest) {
   return manifest.files.empty() ? success() : list::validate(manifest);
 }
 
-/// One chapter ahead of what is offered: the host makes it while this one is sent.
-void SendMachine::want_chapter() {
-  if (is_chapter_wanted_ || has_asked_all_ || !ready_.empty()) return;
-  is_chapter_wanted_ = true;
-  act(WantChapter{});
+/// One volume ahead of what is offered: the host makes it while this one is sent.
+void SendMachine::want_volume() {
+  if (is_volume_wanted_ || has_asked_all_ || !ready_.empty()) return;
+  is_volume_wanted_ = true;
+  act(WantVolume{});
 }
 
-void SendMachine::on_chapter(Instant now, Result<OfferedChapter> chapter, const KnownTree& known) {
-  is_chapter_wanted_ = false;
+void SendMachine::on_volume(Instant now, Result<list::Volume> volume, const KnownTree& known) {
+  is_volume_wanted_ = false;
   if (is_winding_down()) return;
-  if (!chapter) return fail(now, chapter.error());
-  has_asked_all_ = chapter.value().is_last;
+  if (!volume) return fail(now, volume.error());
+  has_asked_all_ = volume.value().is_last;
   known_ = known;
-  if (const auto checked = check(*chapter.value().manifest); !checked)
+  if (const auto checked = check(*volume.value().manifest); !checked)
     return fail(now, checked.error());
-  ready_.push_back(std::move(chapter).value());
-  if (state_ == State::offering || state_ == State::transferring) begin_chapter(now);
+  ready_.push_back(std::move(volume).value());
+  if (state_ == State::offering || state_ == State::transferring) begin_volume(now);
 }
 
 void SendMachine::on_opened(Instant now, const SessionId& fresh_id) {
   context_.session_id = fresh_id;
   context_.digest = digest_;
   context_.key_interval = options_.key_interval;
-  chapters_.restart();
+  volumes_.restart();
   accept_.reset();
   is_offering_ = is_taking_claims_ = false;
   enter(State::offering, Instant::max(), "offer the files");
-  begin_chapter(now);
+  begin_volume(now);
 }
 
-/// The next chapter, as soon as there is one and room for it.
-void SendMachine::begin_chapter(Instant now) {
-  if (is_offering_ || ready_.empty() || !chapters_.has_room()) return;
-  if (state_ == State::offering && chapters_.open().empty()) {
+/// The next volume, as soon as there is one and room for it.
+void SendMachine::begin_volume(Instant now) {
+  if (is_offering_ || ready_.empty() || !volumes_.has_room()) return;
+  if (state_ == State::offering && volumes_.open().empty()) {
     Offer offer;
     offer.software = "onehop " ONEHOP_VERSION;
     offer.context = context_;
@@ -72,9 +72,10 @@ void SendMachine::begin_chapter(Instant now) {
     offer.has_fragments = options_.has_fragments;
     send(std::move(offer));
   }
-  const OfferedChapter next = std::move(ready_.front());
+  list::Volume next = std::move(ready_.front());
   ready_.pop_front();
-  if (chapters_.add(next.manifest, list::manifest_hash(*next.manifest), next.is_last) == nullptr)
+  next.manifest_hash = list::manifest_hash(*next.manifest);
+  if (volumes_.add(next) == nullptr)
     return fail(now, {ExitCode::local_file_error, "offer the files",
                       "they have more than " + std::to_string(file_index_max) + " entries",
                       "Send them in several sessions"});
@@ -83,8 +84,8 @@ void SendMachine::begin_chapter(Instant now) {
 }
 
 void SendMachine::send_part(Instant now) {
-  const Chapter& chapter = chapters_.open().back();
-  const std::vector<list::ManifestEntry>& entries = chapter.manifest->files;
+  const VolumeState& volume = volumes_.open().back();
+  const std::vector<list::ManifestEntry>& entries = volume.manifest->files;
   ManifestPart part;
   for (std::size_t bytes = 0; next_entry_ < entries.size() && bytes < manifest_part_bytes &&
                               part.entries.size() < manifest_entries_per_part_max;
@@ -94,7 +95,7 @@ void SendMachine::send_part(Instant now) {
   }
   if (!part.entries.empty()) send(std::move(part));
   if (next_entry_ < entries.size()) return;
-  send(ChapterEnd{chapter.manifest_hash, chapter.is_last});
+  send(VolumeEnd{volume.manifest_hash, volume.is_last});
   is_offering_ = false;
   if (state_ == State::offering) return await_accept(now);
   set_answer_deadline(now);
@@ -102,15 +103,15 @@ void SendMachine::send_part(Instant now) {
 
 void SendMachine::await_accept(Instant now) {
   act(Phase::waiting_for_accept);
-  enter(State::awaiting_accept, now + limits_.consider_all(*chapters_.unanswered()->manifest),
+  enter(State::awaiting_accept, now + limits_.consider_all(*volumes_.unanswered()->manifest),
         "offer the files");
 }
 
 /// While data flows nothing else has a limit: the engine watches that it does.
 void SendMachine::set_answer_deadline(Instant now) {
-  const Chapter* const chapter = chapters_.unanswered();
-  const bool is_answer_due = is_taking_claims_ || (chapter != nullptr && !is_offering_);
-  deadline_ = is_answer_due ? now + limits_.consider_all(*chapter->manifest) : Instant::max();
+  const VolumeState* const volume = volumes_.unanswered();
+  const bool is_answer_due = is_taking_claims_ || (volume != nullptr && !is_offering_);
+  deadline_ = is_answer_due ? now + limits_.consider_all(*volume->manifest) : Instant::max();
 }
 
 Result<void> SendMachine::take_accept(Accept&& accept) {
@@ -123,12 +124,11 @@ Result<void> SendMachine::take_accept(Accept&& accept) {
   return success();
 }
 
-Result<void> SendMachine::take_answer(Instant now, ChapterAnswer&& answer) {
-  Chapter* const chapter = chapters_.unanswered();
-  const bool is_offered =
-      chapter != nullptr && !(is_offering_ && chapter == &chapters_.open().back());
-  if (!is_offered || answer.actions.size() != chapter->manifest->files.size() ||
-      answer.manifest_hash != chapter->manifest_hash)
+Result<void> SendMachine::take_answer(Instant now, VolumeAnswer&& answer) {
+  VolumeState* const volume = volumes_.unanswered();
+  const bool is_offered = volume != nullptr && !(is_offering_ && volume == &volumes_.open().back());
+  if (!is_offered || answer.actions.size() != volume->manifest->files.size() ||
+      answer.manifest_hash != volume->manifest_hash)
     return violation("the peer accepted something else than what was offered");
   answer_ = std::move(answer);
   claims_.clear();
@@ -146,14 +146,14 @@ Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
   const Error bad = violation("the peer claims blocks that the offer does not have");
   if (state_ == State::awaiting_accept) deadline_ = now + limits_.step;
   if (!part.digests.empty()) {
-    const Chapter& chapter = *chapters_.unanswered();
-    if (!chapter.has_entry(part.file)) return bad;
-    const std::size_t entry = part.file - chapter.first_file;
+    const VolumeState& volume = *volumes_.unanswered();
+    if (!volume.has_entry(part.file)) return bad;
+    const std::size_t entry = part.file - volume.first_file;
     if (answer_.actions[entry] != FileAction::resume) return bad;
-    claims_.resize(chapter.manifest->files.size());
+    claims_.resize(volume.manifest->files.size());
     auto& blocks = claims_[entry];
     if (!blocks.empty() && part.first_block <= blocks.back().block) return bad;
-    if (part.first_block + part.digests.size() > blocks_of(chapter.entry(part.file).size))
+    if (part.first_block + part.digests.size() > blocks_of(volume.entry(part.file).size))
       return bad;
     for (std::size_t i = 0; i < part.digests.size(); ++i)
       blocks.push_back({part.first_block + i, part.digests[i]});
@@ -166,20 +166,25 @@ Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
 
 void SendMachine::end_answer(Instant now) {
   is_taking_claims_ = false;
-  Chapter& chapter = *chapters_.unanswered();
-  chapter.answer(std::move(answer_.actions), std::move(answer_.name_faults), context_.digest);
-  if (chapter.pack != nullptr)
-    chapter.pack_roots = std::make_shared<list::PackRoots>(chapter.pack->entries().size());
-  bytes_total_ += chapter.bytes_of_blocks();
+  VolumeState& volume = *volumes_.unanswered();
+  list::Answer answer{.actions = std::move(answer_.actions),
+                      .claims = std::move(claims_),
+                      .folder = accept_ ? accept_->folder : "",
+                      .name_faults = std::move(answer_.name_faults)};
+  answer.set_pack(*volume.manifest, context_.digest);
+  if (answer.pack != nullptr)
+    answer.pack_roots = std::make_shared<list::PackRoots>(answer.pack->entries().size());
+  volume.take_answer(std::move(answer));
+  bytes_total_ += volume.bytes_of_blocks();
   // What the peer answered before it heard of a restart tells no more than what it keeps.
-  if (state_ == State::restarting) return report_kept(chapter);
-  act(Accepted{chapter, std::move(claims_), accept_->folder});
-  report_kept(chapter);
+  if (state_ == State::restarting) return report_kept(volume);
+  act(Accepted{volume, volume.answer});
+  report_kept(volume);
   if (state_ == State::transferring) {
     set_answer_deadline(now);
     return complete_if_over(now);
   }
-  if (chapter.is_last && chapter.is_over()) return complete(now);
+  if (volume.is_last && volume.is_over()) return complete(now);
   start_data({.terms = {.context = context_,
                         .frame_body_max_bytes = accept_->frame_body_max_bytes,
                         .is_repair_lazy = accept_->is_repair_lazy,

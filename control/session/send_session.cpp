@@ -69,13 +69,13 @@ class ConnectedSender final : public SendSession,
   void perform_own(Action& action) override {
     if (const auto* accepted = std::get_if<Accepted>(&action)) send_host_.on_accepted(*accepted);
     if (const auto* again = std::get_if<OfferAgain>(&action))
-      machine_->on_offered_again(monotonic_now(), send_host_.offer_again(again->chapters));
-    if (std::holds_alternative<WantChapter>(action))
-      send_host_.next_chapter(chapter_.expect(io_, channel_));
+      machine_->on_offered_again(monotonic_now(), send_host_.offer_again(again->volumes));
+    if (std::holds_alternative<WantVolume>(action))
+      send_host_.next_volume(volume_.expect(io_, channel_));
   }
   void take_answer() override {
-    if (auto chapter = chapter_.take())
-      machine_->on_chapter(monotonic_now(), std::move(*chapter), send_host_.known());
+    if (auto volume = volume_.take())
+      machine_->on_volume(monotonic_now(), std::move(*volume), send_host_.known());
   }
 
   SendHost& send_host_;
@@ -83,7 +83,7 @@ class ConnectedSender final : public SendSession,
   const Result<std::shared_ptr<const TlsContext>> tls_;
   ConnectState connect_state_;
   std::optional<SendMachine> machine_;
-  Awaited<OfferedChapter> chapter_;
+  Awaited<list::Volume> volume_;
 };
 
 }  // namespace

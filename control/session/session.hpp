@@ -4,16 +4,16 @@
 //
 //   SendSession / RecvServer ──▶ SendHost / RecvHost (implemented by the program)
 //     open_data()    open the port, say which UDP port and how large a frame
-//     next_chapter() sending: the next entries of what is sent
-//     consider()     receiving: decide on a chapter (folder, space, existing names, resume)
-//     on_accepted()  sending: what the peer wants of a chapter, and what it has already
+//     next_volume() sending: the next entries of what is sent
+//     consider()     receiving: decide on a volume (folder, space, existing names, resume)
+//     on_accepted()  sending: what the peer wants of a volume, and what it has already
 //     start_data()   keys and peer are known: connect the port, start the threads
-//     take_chapter() receiving: a chapter after the first, when it was decided on
+//     take_volume() receiving: a volume after the first, when it was decided on
 //     stop_data()    the engine's loop has ended (or never began): join the threads, close the port
 //
 // Every call comes on the session thread, the one that runs the io_context. A host may block in
 // open_data, start_data and stop_data for as long as opening sockets and starting threads takes;
-// consider() and next_chapter() are answered later and from any thread.
+// consider() and next_volume() are answered later and from any thread.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/list/manifest.hpp"
-#include "engine/list/pack_roots.hpp"
+#include "engine/list/volume.hpp"
 
 namespace onehop::session {
 
@@ -69,12 +69,12 @@ struct SessionLimits {
   /// The receiver hashes what is on its disk before it answers. Higher: a disk or processor that is
   /// slower ends with 11 what can be resumed. Lower: who waits for one that hangs waits longer.
   static constexpr std::uint64_t hash_bytes_per_s = 10'000'000;
-  /// consider_all is for the answer to a chapter, all of which may be there: it is read before
+  /// consider_all is for the answer to a volume, all of which may be there: it is read before
   /// somebody is asked, and once more with the answer. What else is looked at before has the time
   /// of an offer, so that a question ends first.
-  [[nodiscard]] Nanos consider_all(const list::Manifest& chapter) const noexcept {
+  [[nodiscard]] Nanos consider_all(const list::Manifest& volume) const noexcept {
     constexpr std::uint64_t seconds_max = 365 * 24 * 3600;  // a peer may claim any size
-    const std::uint64_t seconds = list::total_bytes(chapter) / hash_bytes_per_s;
+    const std::uint64_t seconds = list::total_bytes(volume) / hash_bytes_per_s;
     return consider + offer + 2s * static_cast<std::int64_t>(std::min(seconds, seconds_max));
   }
   /// For our full-size PINGs to be answered. The engine itself gives up after 2 to 10 s.
@@ -96,7 +96,7 @@ struct SessionLimits {
   /// Between looks at the engine's events: 28 digests each at 600 Mbit/s, 500 at 10 Gbit/s.
   Nanos poll = 100ms;
   /// While a person or the peer waits for us: the path is proven, the last files are verified, a
-  /// chapter ends.
+  /// volume ends.
   Nanos poll_short = 2ms;
 };
 
@@ -192,17 +192,15 @@ class SessionHost {
   virtual void on_event(const Event&) {}
   /// on_file_done: once per offered entry that the session gets to the end of.
   virtual void on_file_done(const FileDone&, const list::ManifestEntry&) {}
-  /// on_chapter_over: nothing more happens to the entries of this chapter.
-  virtual void on_chapter_over(const list::Manifest&) {}
+  /// on_volume_over: nothing more happens to the entries of this volume.
+  virtual void on_volume_over(const list::Manifest&) {}
   /// on_notice: what the user should know and need not act on.
   virtual void on_notice(const std::string& /*text*/) {}
   /// on_warning: what the user should act on.
   virtual void on_warning(const std::string& text) { on_notice(text); }
 };
 
-/// Claims: by entry of a chapter, what the receiver holds of a file, blocks ascending. Empty for
-/// files that it does not resume; empty altogether: none. As SourceOptions::claims takes it.
-using Claims = std::vector<std::vector<Claim>>;
+using list::Claims;
 
 /// SessionOptions are those of both ends.
 struct SessionOptions {
@@ -222,15 +220,15 @@ struct SendOptions : SessionOptions {
   bool has_fragments = false;   ///< asked for; a receiver whose port cannot refuses
   SenderToken token{};  ///< that we are who was here before; all zero: the receiver cannot know
 };
-struct Accepted;  // chapter.hpp
-/// OfferedChapter: a run of entries, at most chapter_entries_max. They get the next indices in the
-/// session, in the order in which they are given; the first chapter begins at 0, and is not empty.
-struct OfferedChapter {
-  std::shared_ptr<const list::Manifest> manifest;
-  bool is_last = false;
+/// Accepted: a volume, and the receiver's answer to it.
+struct Accepted {
+  list::Volume volume;
+  std::shared_ptr<const list::Answer> answer;
 };
-using TakeChapter = std::function<void(Result<OfferedChapter>)>;
-/// Unsettled: a chapter that is under way, and which of its entries need not be offered again.
+/// A volume has at most volume_entries_max entries. The session gives it the next indices, in the
+/// order in which volumes come; the first one begins at 0, and is not empty.
+using TakeVolume = std::function<void(Result<list::Volume>)>;
+/// Unsettled: a volume that is under way, and which of its entries need not be offered again.
 struct Unsettled {
   /// Unsent: an entry that cannot be read, or that changed again. It counts as settled.
   struct Unsent {
@@ -239,20 +237,20 @@ struct Unsettled {
   };
   std::shared_ptr<const list::Manifest> manifest;
   std::vector<bool> is_settled;
-  std::optional<Unsent> unsent;  ///< of one chapter at most
+  std::optional<Unsent> unsent;  ///< of one volume at most
 };
 class SendHost : public SessionHost {
  public:
-  /// next_chapter calls `take` once, now or later, from any thread; it may be called after the
+  /// next_volume calls `take` once, now or later, from any thread; it may be called after the
   /// session has gone. It is not asked again before, nor after the last one or an Error.
-  virtual void next_chapter(TakeChapter take) = 0;
+  virtual void next_volume(TakeVolume take) = 0;
   [[nodiscard]] virtual KnownTree known() = 0;
-  /// offer_again makes one chapter of the entries that are not settled, as they are now, after one
+  /// offer_again makes one volume of the entries that are not settled, as they are now, after one
   /// of them changed while it was sent, or one could not be sent; indices begin anew. The data path
   /// is stopped. Error: one of them is no longer there, or must not be left out.
   [[nodiscard]] virtual Result<std::shared_ptr<const list::Manifest>> offer_again(
-      const std::vector<Unsettled>& chapters) = 0;
-  /// on_accepted of the first chapter comes before start_data(). Blocks in it cost the peer's
+      const std::vector<Unsettled>& volumes) = 0;
+  /// on_accepted of the first volume comes before start_data(). Blocks in it cost the peer's
   /// patience only.
   virtual void on_accepted(const Accepted& accepted) = 0;
 };
@@ -267,36 +265,21 @@ struct RecvOptions : SessionOptions {
   bool is_lazy_allowed = true;    ///< false: eager repair, whatever the sender offers
   bool is_sha256_required = false;  ///< the sender is asked for SHA-256, and refused without it
 };
-/// OfferInfo: a chapter that is offered.
-struct OfferInfo {
-  list::Manifest manifest;       ///< validated
-  std::uint32_t first_file = 0;  ///< index of its first entry; 0: it is the session's first chapter
-  bool is_last = false;
-  Digest manifest_hash{};
+/// OfferedVolume: a volume, validated, and what else its receiver knows of it.
+struct OfferedVolume : list::Volume {
   KnownTree known;  ///< as the sender said in its offer; of a hostile one: anything
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   Endpoint peer;
   bool has_fragments = false;  ///< the data port must take datagrams of wire::datagram_bytes_max
-  /// Of a chapter that is offered again: what was offered and is not any more. A part of it is of
-  /// no use.
+  /// Of a volume that is offered again: what was offered and is not any more. A part of it is of no
+  /// use.
   std::vector<list::ManifestEntry> left_out;
   /// is_again: it offers again what is left after a source changed. Then there is an is_changed per
   /// entry, true for one that was another before, so that nothing of it that came before is of use.
   bool is_again = false;
   std::vector<bool> is_changed;
 };
-struct Decision {
-  std::vector<FileAction> actions;  ///< one per entry
-  Claims claims;       ///< for files with FileAction::resume: what is on disk, verified
-  std::string folder;  ///< where they go: the sender shows it to its user
-  std::vector<std::uint8_t> name_faults;  ///< as ChapterAnswer has them
-  /// By ordinal of what will be packed, filled by the file side; null: it tells of no roots.
-  std::shared_ptr<list::PackRoots> pack_roots;
-  /// The chapter is refused, for what tells of this machine: the peer learns that alone. Its code
-  /// and text are this end's.
-  std::optional<Error> refusal;
-};
-using Decide = std::function<void(Result<Decision>)>;
+using Decide = std::function<void(Result<list::Answer>)>;
 /// Arrival: how far the data of the session under way has come.
 struct Arrival {
   std::uint64_t bytes = 0;  ///< of file data that frames brought
@@ -306,14 +289,14 @@ struct Arrival {
 
 class RecvHost : public SessionHost {
  public:
-  /// consider looks at a chapter and calls `decide` once, now or later, from any thread; it may be
+  /// consider looks at a volume and calls `decide` once, now or later, from any thread; it may be
   /// called after the session has gone. What is there is compared by `key`. An Error refuses: its
   /// code is this end's, its text is told to the peer (which ends with 5).
-  virtual void consider(std::shared_ptr<const OfferInfo> offer, const crypto::CompareKey& key,
+  virtual void consider(std::shared_ptr<const OfferedVolume> offer, const crypto::CompareKey& key,
                         Decide decide) = 0;
-  /// take_chapter comes before the peer is told what was decided on a chapter after the first. The
+  /// take_volume comes before the peer is told what was decided on a volume after the first. The
   /// file side is to know its files, and the engine gets the command. An Error ends the session.
-  [[nodiscard]] virtual Result<Command> take_chapter(const OfferInfo& offer) = 0;
+  [[nodiscard]] virtual Result<Command> take_volume(const OfferedVolume& offer) = 0;
   [[nodiscard]] virtual Arrival arrival() const = 0;
   /// renew_code makes another code, after `why` burnt the one before, and tells it to the user. A
   /// host that cannot returns `why`, which ends the server.

@@ -253,28 +253,28 @@ void SessionMachine::drop_data() {
 // --- outcomes and errors
 
 bool SessionMachine::take_packed(const RecordRun& run) {
-  Chapter* const chapter = chapters_.find(run.pack);
-  if (chapter == nullptr) return false;
-  const auto entries = chapter->take_packed(run);
+  VolumeState* const volume = volumes_.find(run.pack);
+  if (volume == nullptr) return false;
+  const auto entries = volume->take_packed(run);
   for (std::uint32_t i = 0; i < entries.size(); ++i)
-    report_done(*chapter,
-                {.file = chapter->first_file + entries[i],
-                 .root = run.name_fault != 0 ? Digest{} : chapter->packed_root(run.first + i),
-                 .outcome = chapter->outcome_of(run, run.first + i),
+    report_done(*volume,
+                {.file = volume->first_file + entries[i],
+                 .root = run.name_fault != 0 ? Digest{} : volume->packed_root(run.first + i),
+                 .outcome = volume->outcome_of(run, run.first + i),
                  .name_number = run.name_number,
                  .is_small = true,
                  .name_fault = run.name_fault});
   return !entries.empty();
 }
 
-void SessionMachine::report_done(const Chapter& chapter, const FileDone& done) {
-  act(Report{done, chapter.manifest, done.file - chapter.first_file});
+void SessionMachine::report_done(const VolumeState& volume, const FileDone& done) {
+  act(Report{done, volume.manifest, done.file - volume.first_file});
   const bool is_kept =
       done.outcome == FileOutcome::kept || done.outcome == FileOutcome::not_compared;
   if (!is_kept && is_named(done.outcome)) return;
   Tally& tally = is_kept ? kept_ : unnamed_;
   if (tally.total++ > 0) return;
-  tally.first = "'" + display_name(chapter.entry(done.file).name) + "'";
+  tally.first = "'" + display_name(volume.entry(done.file).name) + "'";
   if (is_kept)
     tally.first +=
         std::string{role_ == Role::sender ? " exists there" : " exists"} + ", was kept, and " +
@@ -283,20 +283,21 @@ void SessionMachine::report_done(const Chapter& chapter, const FileDone& done) {
     tally.first += ": " + name_fault_text(done.outcome, done.name_fault);
 }
 
-void SessionMachine::report_kept(const Chapter& chapter) {
-  const bool has_pack = list::has_pack(*chapter.manifest);
-  auto fault = chapter.name_faults.begin();
-  for (std::uint32_t i = 0; i < chapter.actions.size(); ++i)
-    if (!has_digests(chapter.actions[i])) {
-      FileDone done = kept_by(chapter.actions[i], chapter.first_file + i);
-      done.is_small = has_pack && list::is_packable(chapter.manifest->files[i]);
+void SessionMachine::report_kept(const VolumeState& volume) {
+  const bool has_pack = list::has_pack(*volume.manifest);
+  const list::Answer& answer = *volume.answer;
+  auto fault = answer.name_faults.begin();
+  for (std::uint32_t i = 0; i < answer.actions.size(); ++i)
+    if (!has_digests(answer.actions[i])) {
+      FileDone done = kept_by(answer.actions[i], volume.first_file + i);
+      done.is_small = has_pack && list::is_packable(volume.manifest->files[i]);
       if (done.outcome == FileOutcome::name_refused) done.name_fault = *fault++;
-      report_done(chapter, done);
+      report_done(volume, done);
     }
 }
 
 void SessionMachine::drop_over() {
-  while (auto over = chapters_.pop_over()) act(ChapterOver{std::move(over)});
+  while (auto over = volumes_.pop_over()) act(VolumeOver{std::move(over)});
 }
 
 Error SessionMachine::violation(std::string cause) const {
@@ -354,9 +355,9 @@ std::optional<Error> SessionMachine::verdict_of(const Message& message) {
 }
 
 std::string SessionMachine::name_of_file(std::uint32_t file) {
-  const Chapter* const chapter = chapters_.find(file);
-  return chapter != nullptr && chapter->has_entry(file) ? display_name(chapter->entry(file).name)
-                                                        : "a file";
+  const VolumeState* const volume = volumes_.find(file);
+  return volume != nullptr && volume->has_entry(file) ? display_name(volume->entry(file).name)
+                                                      : "a file";
 }
 
 }  // namespace onehop::session

@@ -29,10 +29,10 @@
 #include <variant>
 #include <vector>
 
-#include "control/session/chapter.hpp"
 #include "control/session/liveness.hpp"
 #include "control/session/path_proof.hpp"
 #include "control/session/session.hpp"
+#include "control/session/volume.hpp"
 
 namespace onehop::session {
 
@@ -51,18 +51,18 @@ struct StartData {
 struct AskPeer {};
 /// FallBack: have the host's port go over to the other one that it has (DataOpened::other_io).
 struct FallBack {};
-struct StopData {};     ///< the engine has closed or never ran: have the host join its threads
-struct WantChapter {};  ///< sending; answered by SendMachine::on_chapter()
-struct OfferAgain {     ///< sending; answered by SendMachine::on_offered_again()
-  std::vector<Unsettled> chapters;
+struct StopData {};    ///< the engine has closed or never ran: have the host join its threads
+struct WantVolume {};  ///< sending; answered by SendMachine::on_volume()
+struct OfferAgain {    ///< sending; answered by SendMachine::on_offered_again()
+  std::vector<Unsettled> volumes;
 };
 struct Consider {  ///< receiving; answered by RecvMachine::on_decision()
-  std::shared_ptr<const OfferInfo> offer;
+  std::shared_ptr<const OfferedVolume> offer;
 };
-struct TakeOffered {  ///< receiving: have the host take a chapter; an Error of it goes to fail()
-  std::shared_ptr<const OfferInfo> offer;
+struct TakeOffered {  ///< receiving: have the host take a volume; an Error of it goes to fail()
+  std::shared_ptr<const OfferedVolume> offer;
 };
-struct ChapterOver {  ///< tell the host
+struct VolumeOver {  ///< tell the host
   std::shared_ptr<const list::Manifest> manifest;
 };
 /// ChangePath: while the link is down nothing is sent on the connection; tell the host where it is
@@ -87,7 +87,7 @@ struct HoleAnnounced {  ///< receiving: tell the host
 };
 using Action = std::variant<Message, Command, Phase, Accepted, Report, Notice, Skipped,
                             HoleAnnounced, OpenData, StartData, ChangePath, AskPeer, FallBack,
-                            StopData, WantChapter, OfferAgain, Consider, TakeOffered, ChapterOver>;
+                            StopData, WantVolume, OfferAgain, Consider, TakeOffered, VolumeOver>;
 
 /// file_error: what a failure of the file side is to the user. `name` is for people.
 [[nodiscard]] Error file_error(const BlockRef& block, const std::string& name);
@@ -206,13 +206,13 @@ class SessionMachine {
   void drop_data();
   /// report_done tells the host what became of a file. One that was kept makes the session end
   /// with `verification_failed`, one that has no name there with `partly_done`.
-  void report_done(const Chapter& chapter, const FileDone& done);
+  void report_done(const VolumeState& volume, const FileDone& done);
   /// report_kept does so for all that the receiver wants nothing of.
-  void report_kept(const Chapter& chapter);
+  void report_kept(const VolumeState& volume);
   /// take_packed marks and reports the records of `done`; false: it has some that are done, or are
   /// none.
   [[nodiscard]] bool take_packed(const RecordRun& run);
-  /// drop_over forgets chapters that are over.
+  /// drop_over forgets volumes that are over.
   void drop_over();
   /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.
   [[nodiscard]] std::optional<Error> verdict_of(const Message& message);
@@ -234,7 +234,7 @@ class SessionMachine {
   std::size_t events_of_turn_ = 0;
   Nanos poll_pause_ = 1h;  // until the next look at the engine's events
   std::optional<DataOpened> data_;
-  Chapters chapters_;
+  Volumes volumes_;
   crypto::ExporterContext context_;
   bool has_engine_ = false, is_engine_closed_ = false;
   bool is_interrupted_ = false;

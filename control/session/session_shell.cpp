@@ -126,8 +126,8 @@ void SessionShell::perform(Action& action) {
     host_.on_file_done(report->done, report->manifest->files[report->place]);
   } else if (const auto* notice = std::get_if<Notice>(&action)) {
     host_.on_notice(notice->text);
-  } else if (const auto* over = std::get_if<ChapterOver>(&action)) {
-    host_.on_chapter_over(*over->manifest);
+  } else if (const auto* over = std::get_if<VolumeOver>(&action)) {
+    host_.on_volume_over(*over->manifest);
   } else if (std::holds_alternative<OpenData>(action)) {
     open_data();
   } else if (const auto* start = std::get_if<StartData>(&action)) {

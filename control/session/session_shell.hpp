@@ -47,7 +47,7 @@ class SessionShell {
   /// run plays the machine to the end of the session; it has stopped the data path and closed the
   /// channel when it returns.
   [[nodiscard]] Task<SessionEnd> run(SessionMachine& machine);
-  /// perform_own performs the actions of one half: WantChapter, Accepted, OfferAgain; Consider,
+  /// perform_own performs the actions of one half: WantVolume, Accepted, OfferAgain; Consider,
   /// TakeOffered, Skipped, HoleAnnounced.
   virtual void perform_own(Action& action) = 0;
   /// take_answer gives the machine an answer that came since the last turn.

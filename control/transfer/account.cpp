@@ -131,8 +131,8 @@ void Account::count(const list::ManifestEntry& entry, const session::FileDone& d
   if (is_compared) facts.bytes_skipped_total -= std::min(facts.bytes_skipped_total, entry.size);
 }
 
-void Account::on_chapter_over(const list::Manifest& manifest) {
-  if (receipt_) receipt_->on_chapter_over(manifest.files.size());
+void Account::on_volume_over(const list::Manifest& manifest) {
+  if (receipt_) receipt_->on_volume_over(manifest.files.size());
 }
 
 void Account::tell_unnamed() {

@@ -70,7 +70,7 @@ class Account {
   /// set_place: between whom the session is, and into which folder of the receiver the files go.
   void set_place(std::string peer, const std::string& folder);
   void on_file_done(const list::ManifestEntry& entry, const session::FileDone& done);
-  void on_chapter_over(const list::Manifest& manifest);
+  void on_volume_over(const list::Manifest& manifest);
   /// tell_unnamed emits a LeftOut of the entries since the last one whose names the receiver's file
   /// system cannot hold.
   void tell_unnamed();

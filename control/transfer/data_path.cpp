@@ -145,7 +145,7 @@ void DataPath::stop() noexcept {
     file_thread_->join();
   }
   engine_.reset();
-  chapters_.clear();
+  volumes_.clear();
   file_thread_.reset();
   if (link_ && link_->name() != "none") facts.link_source = link_->name();  // as it was last read
   link_.reset();

@@ -29,7 +29,7 @@
 #include "control/transfer/engine.hpp"
 #include "control/transfer/ports.hpp"
 #include "engine/disk/file_thread.hpp"
-#include "engine/protocol/file_chapter.hpp"
+#include "engine/protocol/file_volume.hpp"
 #include "engine/run/packet_protection.hpp"
 
 namespace onehop::transfer {
@@ -63,9 +63,9 @@ class DataPath {
   [[nodiscard]] Result<session::EngineRings> start_receiving(
       const session::DataPlan& plan, std::unique_ptr<disk::FileWorker> worker,
       std::vector<std::uint64_t> sizes);
-  /// add_files makes the command that gives the engine of a receiving end its next chapter: files
-  /// of these sizes from index `first_file` on. No chapter is over before the engine has all its
-  /// blocks, so the session's bound (chapters_open_max) keeps the engine's.
+  /// add_files makes the command that gives the engine of a receiving end its next volume: files
+  /// of these sizes from index `first_file` on. No volume is over before the engine has all its
+  /// blocks, so the session's bound (volumes_open_max) keeps the engine's.
   [[nodiscard]] Command add_files(std::uint32_t first_file, std::span<const std::uint64_t> sizes);
   /// stop joins engine, file and rate threads, in this order, and keeps what they counted.
   void stop() noexcept;
@@ -146,8 +146,8 @@ class DataPath {
   std::optional<rate::TraceWriter> trace_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<disk::FileThread> file_thread_;
-  std::vector<std::uint64_t> file_sizes_;  // receiving, of the first chapter; of the others:
-  std::deque<std::unique_ptr<protocol::FileChapter>> chapters_;
+  std::vector<std::uint64_t> file_sizes_;  // receiving, of the first volume; of the others:
+  std::deque<std::unique_ptr<protocol::FileVolume>> volumes_;
 };
 
 }  // namespace onehop::transfer

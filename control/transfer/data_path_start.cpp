@@ -48,9 +48,9 @@ Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& 
 }
 
 Command DataPath::add_files(std::uint32_t first_file, std::span<const std::uint64_t> sizes) {
-  while (!chapters_.empty() && chapters_.front()->is_released()) chapters_.pop_front();
-  chapters_.push_back(std::make_unique<protocol::FileChapter>(first_file, sizes));
-  return {.kind = CommandKind::add_files, .chapter = chapters_.back().get()};
+  while (!volumes_.empty() && volumes_.front()->is_released()) volumes_.pop_front();
+  volumes_.push_back(std::make_unique<protocol::FileVolume>(first_file, sizes));
+  return {.kind = CommandKind::add_files, .volume = volumes_.back().get()};
 }
 
 run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {

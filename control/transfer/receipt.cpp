@@ -120,7 +120,7 @@ void Receipt::write_oldest() {
   items_.erase(items_.begin());
 }
 
-void Receipt::on_chapter_over(std::size_t entries) {
+void Receipt::on_volume_over(std::size_t entries) {
   for (; entries > 0 && !items_.empty(); --entries) write_oldest();
 }
 

@@ -2,10 +2,10 @@
 // Receipt: a file that says of one session what was delivered, entry by entry, and a root over all
 // of it that is the same at both ends (docs/receipt.md defines it).
 //
-//   open ─▶ add() .. on_chapter_over() ─▶ [ nameless file ] ─▶ close() ─▶ FILE
+//   open ─▶ add() .. on_volume_over() ─▶ [ nameless file ] ─▶ close() ─▶ FILE
 //
-// Entries are told of in any order, and written in that of the offer: those of a chapter when it is
-// over. So the memory is that of the chapters under way. The thread in run() calls it, and it may
+// Entries are told of in any order, and written in that of the offer: those of a volume when it is
+// over. So the memory is that of the volumes under way. The thread in run() calls it, and it may
 // block on the disk. An error on the way is kept for close(): nothing that is delivered depends on
 // it.
 #pragma once
@@ -38,11 +38,11 @@ class Receipt {
   Receipt(const Receipt&) = delete;
   Receipt& operator=(const Receipt&) = delete;
 
-  /// add takes what became of an entry, once per entry of a chapter.
+  /// add takes what became of an entry, once per entry of a volume.
   void add(const list::ManifestEntry& entry, const session::FileDone& done,
            std::string_view digest_kind);
-  /// on_chapter_over: the oldest chapter had so many entries, and all were added.
-  void on_chapter_over(std::size_t entries);
+  /// on_volume_over: the oldest volume had so many entries, and all were added.
+  void on_volume_over(std::size_t entries);
   /// on_restart: what was added of files stands; all else is offered again, folders too.
   void on_restart();
 

@@ -5,10 +5,10 @@
 #include <boost/asio/post.hpp>
 
 #include "control/session/listener.hpp"
-#include "control/transfer/chapter_preparer.hpp"
 #include "control/transfer/local_address.hpp"
 #include "control/transfer/side.hpp"
 #include "control/transfer/stranger_log.hpp"
+#include "control/transfer/volume_preparer.hpp"
 #include "engine/base/memory.hpp"
 #include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
@@ -38,11 +38,11 @@ class Receiver final : public Side, public session::RecvHost {
 
   // --- session::RecvHost
   void on_listening(const onehop::Endpoint& local) override;
-  void consider(std::shared_ptr<const session::OfferInfo> offer, const crypto::CompareKey& key,
+  void consider(std::shared_ptr<const session::OfferedVolume> offer, const crypto::CompareKey& key,
                 session::Decide decide) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
   Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
-  Result<Command> take_chapter(const session::OfferInfo& offer) override;
+  Result<Command> take_volume(const session::OfferedVolume& offer) override;
   void stop_data() noexcept override {
     preparer_.end();
     file_side_ = nullptr;
@@ -60,8 +60,8 @@ class Receiver final : public Side, public session::RecvHost {
   void on_file_done(const session::FileDone& done, const list::ManifestEntry& entry) override {
     path_.account().on_file_done(entry, done);
   }
-  void on_chapter_over(const list::Manifest& manifest) override {
-    path_.account().on_chapter_over(manifest);
+  void on_volume_over(const list::Manifest& manifest) override {
+    path_.account().on_volume_over(manifest);
   }
   void on_skipped(std::uint64_t bytes) override { path_.account().on_skipped(bytes); }
   void on_hole(std::uint32_t file, std::uint64_t bytes) override {
@@ -79,10 +79,10 @@ class Receiver final : public Side, public session::RecvHost {
 
   std::vector<api::Started::Way> ways() const;
   Result<session::PairingCode> make_code();
-  void open_and_prepare(std::shared_ptr<const session::OfferInfo> offer,
+  void open_and_prepare(std::shared_ptr<const session::OfferedVolume> offer,
                         const crypto::CompareKey& key, session::Decide decide, Instant since);
   Result<void> open_before_files(const IpAddress& peer);
-  void expect(const session::OfferInfo& offer, bool is_stream);
+  void expect(const session::OfferedVolume& offer, bool is_stream);
   void begin_session(bool is_again);
 
   const std::string& interface_of(const session::RouteInfo& route) const {
@@ -94,11 +94,11 @@ class Receiver final : public Side, public session::RecvHost {
   Endpoint listen_;
   StrangerLog strangers_;
   std::shared_ptr<session::RecvServer> server_;
-  std::shared_ptr<const session::OfferInfo> offer_;  // the newest chapter
+  std::shared_ptr<const session::OfferedVolume> offer_;  // the newest volume
   std::uint64_t files_offered_ = 0;
   session::SessionEnd ended_;        // the newest session, as it was told
   sink::Sink* file_side_ = nullptr;  // the data path's, while it runs
-  ChapterPreparer preparer_{options_, events_, io_};
+  VolumePreparer preparer_{options_, events_, io_};
   boost::asio::steady_timer way_timer_{io_};
 };
 
@@ -187,20 +187,20 @@ void Receiver::on_listening(const onehop::Endpoint& local) {
   path_.emit_progress();
 }
 
-void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer,
+void Receiver::consider(std::shared_ptr<const session::OfferedVolume> offer,
                         const crypto::CompareKey& key, session::Decide decide) {
   const bool is_first = offer->first_file == 0, is_again = is_first && offer_ != nullptr;
   offer_ = offer;
   if (is_first) begin_session(is_again);
   if (!options_.is_hidden_allowed)
-    if (auto visible = list::check_visible(offer->manifest); !visible.has_value())
+    if (auto visible = list::check_visible(*offer->manifest); !visible.has_value())
       return decide(visible.error());
   open_and_prepare(std::move(offer), key, std::move(decide), monotonic_now());
 }
 
 /// Where the way back is gone for now, as it may be while data flows, it is looked for again. A
 /// session that has ended meanwhile has another offer, or none.
-void Receiver::open_and_prepare(std::shared_ptr<const session::OfferInfo> offer,
+void Receiver::open_and_prepare(std::shared_ptr<const session::OfferedVolume> offer,
                                 const crypto::CompareKey& key, session::Decide decide,
                                 Instant since) {
   if (offer->first_file == 0) {
@@ -236,36 +236,36 @@ Result<session::DataOpened> Receiver::open_data(const session::PeerLink& link) {
                               offer_->has_fragments));
   path_.account().set_place(link.peer.address.text(), preparer_.folder());
   ONEHOP_TRY(opened, path_.opened(route));
-  const auto& files = offer_->manifest.files;  // none is left where the only one has vanished
+  const auto& files = offer_->manifest->files;  // none is left where the only one has vanished
   opened.is_stream = options_.stream_fd >= 0 || (!files.empty() && files.front().is_piece());
   return std::move(opened);
 }
 
 Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan) {
   ONEHOP_TRY(io, disk::make_file_io(settings_.file_io));
-  std::unique_ptr<sink::SinkChapter> chapter = preparer_.take();
-  expect(*offer_, chapter->is_stream());
-  std::vector<std::uint64_t> sizes = chapter->block_sizes();
+  std::unique_ptr<sink::SinkVolume> volume = preparer_.take();
+  expect(*offer_, volume->is_stream());
+  std::vector<std::uint64_t> sizes = volume->block_sizes();
   auto sink =
       std::make_unique<sink::Sink>(preparer_.destination(), std::move(io), sink::SinkOptions{});
-  sink->add(std::move(chapter), offer_->is_last);
+  sink->add(std::move(volume), offer_->is_last);
   file_side_ = sink.get();
   return path_.start_receiving(plan, std::move(sink), std::move(sizes));
 }
 
-Result<Command> Receiver::take_chapter(const session::OfferInfo& offer) {
-  std::unique_ptr<sink::SinkChapter> chapter = preparer_.take();
-  expect(offer, chapter->is_stream());
-  const std::vector<std::uint64_t> sizes = chapter->block_sizes();
-  file_side_->add(std::move(chapter), offer.is_last);
+Result<Command> Receiver::take_volume(const session::OfferedVolume& offer) {
+  std::unique_ptr<sink::SinkVolume> volume = preparer_.take();
+  expect(offer, volume->is_stream());
+  const std::vector<std::uint64_t> sizes = volume->block_sizes();
+  file_side_->add(std::move(volume), offer.is_last);
   return path_.add_files(offer.first_file, sizes);
 }
 
 /// What was offered so far, and all that is said to come.
-void Receiver::expect(const session::OfferInfo& offer, bool is_stream) {
+void Receiver::expect(const session::OfferedVolume& offer, bool is_stream) {
   Account& account = path_.account();
   account.is_stream = is_stream;
-  for (const list::ManifestEntry& entry : offer.manifest.files) {
+  for (const list::ManifestEntry& entry : offer.manifest->files) {
     account.bytes_offered += entry.size;
     // One that is offered again was counted, and so was the stream of a later piece.
     const bool is_counted = offer.is_again || (entry.is_piece() && offer.first_file > 0);

@@ -5,9 +5,9 @@
 #include <deque>
 
 #include "control/link/emulated_source.hpp"
-#include "control/session/chapter.hpp"
 #include "control/session/connect.hpp"
 #include "control/session/send_session.hpp"
+#include "control/session/volume.hpp"
 #include "control/transfer/noack_keeper.hpp"
 #include "control/transfer/noack_record.hpp"
 #include "control/transfer/sender_token.hpp"
@@ -41,16 +41,16 @@ class Sender final : public Side, public session::SendHost {
   }
 
   // --- session::SendHost
-  void next_chapter(session::TakeChapter take) override {
+  void next_volume(session::TakeVolume take) override {
     take_ = std::move(take);
-    give_chapter();
+    give_volume();
   }
   session::KnownTree known() override {
     const list::ScanKnown known = scan_->known();
     return {known.files, known.bytes, known.is_complete};
   }
   Result<std::shared_ptr<const list::Manifest>> offer_again(
-      const std::vector<session::Unsettled>& chapters) override;
+      const std::vector<session::Unsettled>& volumes) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
   void on_accepted(const session::Accepted& accepted) override;
   Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
@@ -65,8 +65,8 @@ class Sender final : public Side, public session::SendHost {
   void on_file_done(const session::FileDone& done, const list::ManifestEntry& entry) override {
     path_.account().on_file_done(entry, done);
   }
-  void on_chapter_over(const list::Manifest& manifest) override {
-    path_.account().on_chapter_over(manifest);
+  void on_volume_over(const list::Manifest& manifest) override {
+    path_.account().on_volume_over(manifest);
     std::erase(offered_, find_offered(manifest));
   }
   void on_notice(const std::string& text) override { events_.say(text); }
@@ -74,8 +74,8 @@ class Sender final : public Side, public session::SendHost {
   Result<void> start_noack_keeper(const session::RouteInfo& route);
   Result<void> set_noack(const session::DataPlan& plan);
   Result<void> open_files();
-  void give_chapter();
-  std::optional<session::OfferedChapter> take_scanned(list::ScanChapter chapter);
+  void give_volume();
+  std::optional<list::Volume> take_scanned(list::ScanVolume volume);
   void note_known();
   [[nodiscard]] std::shared_ptr<list::SourceFiles> find_offered(
       const list::Manifest& manifest) const;
@@ -86,12 +86,12 @@ class Sender final : public Side, public session::SendHost {
 
   const api::SendOptions options_;
   std::unique_ptr<list::ScanThread> scan_;
-  std::optional<session::OfferedChapter> first_;  // until the session asks for it
-  session::TakeChapter take_;                     // the session waits for a chapter
+  std::optional<list::Volume> first_;  // until the session asks for it
+  session::TakeVolume take_;           // the session waits for a volume
   // What the session has, in the order in which it was given.
   std::deque<std::shared_ptr<list::SourceFiles>> offered_;
-  std::deque<source::SourceChapter> accepted_;  // until the data path starts
-  source::Source* source_ = nullptr;            // the data path's, while it runs
+  std::deque<source::SourceVolume> accepted_;  // until the data path starts
+  source::Source* source_ = nullptr;           // the data path's, while it runs
   api::Started started_;
   bool is_found_told_ = false;
   std::uint64_t failures_ = 0;  // of what was left out; the first:
@@ -155,7 +155,7 @@ Result<void> Sender::start_noack_keeper(const session::RouteInfo& route) {
 
 /// The scan goes on beside the transfer; what the command line names is checked here.
 Result<void> Sender::open_files() {
-  const auto on_ready = [this] { boost::asio::post(io_, [this] { give_chapter(); }); };
+  const auto on_ready = [this] { boost::asio::post(io_, [this] { give_volume(); }); };
   ONEHOP_TRY(scan,
              options_.stream_fd >= 0
                  ? list::ScanThread::start_stream(
@@ -169,7 +169,7 @@ Result<void> Sender::open_files() {
   return success();
 }
 
-void Sender::give_chapter() {
+void Sender::give_volume() {
   if (!take_) return;
   auto offered = std::exchange(first_, std::nullopt);
   while (!offered) {
@@ -181,19 +181,19 @@ void Sender::give_chapter() {
   std::exchange(take_, nullptr)(*std::move(offered));
 }
 
-/// Nothing: the chapter has problems alone, and another one follows it.
-std::optional<session::OfferedChapter> Sender::take_scanned(list::ScanChapter chapter) {
-  note_problems(chapter.problems);
-  started_.found = {.files = chapter.counts.files,
-                    .folders = chapter.counts.folders,
-                    .bytes_total = chapter.counts.bytes,
-                    .hard_links = chapter.counts.hard_links,
-                    .has_more_hard_links = chapter.counts.has_more_hard_links};
-  started_.is_all_found = chapter.is_last;
+/// Nothing: the volume has problems alone, and another one follows it.
+std::optional<list::Volume> Sender::take_scanned(list::ScanVolume volume) {
+  note_problems(volume.problems);
+  started_.found = {.files = volume.counts.files,
+                    .folders = volume.counts.folders,
+                    .bytes_total = volume.counts.bytes,
+                    .hard_links = volume.counts.hard_links,
+                    .has_more_hard_links = volume.counts.has_more_hard_links};
+  started_.is_all_found = volume.is_last;
   note_known();
-  if (chapter.source.files.empty() && !chapter.is_last) return std::nullopt;
-  offered_.push_back(std::make_shared<list::SourceFiles>(std::move(chapter.source)));
-  return session::OfferedChapter{{offered_.back(), &offered_.back()->manifest}, chapter.is_last};
+  if (volume.source.files.empty() && !volume.is_last) return std::nullopt;
+  offered_.push_back(std::make_shared<list::SourceFiles>(std::move(volume.source)));
+  return list::Volume{{offered_.back(), &offered_.back()->manifest}, volume.is_last};
 }
 
 /// The scan runs ahead of what is offered, and so does what is expected.
@@ -274,20 +274,20 @@ Result<session::SessionEnd> Sender::run_own() {
   return path_.end(end);
 }
 
-/// One chapter of all that is left of those that the session had; what it has not begun to offer
+/// One volume of all that is left of those that the session had; what it has not begun to offer
 /// stays behind it. What was named itself is not left out.
 Result<std::shared_ptr<const list::Manifest>> Sender::offer_again(
-    const std::vector<session::Unsettled>& chapters) {
+    const std::vector<session::Unsettled>& volumes) {
   path_.account().on_restart();
   list::SourceNames left;
   std::vector<list::ScanProblem> problems;
-  for (const session::Unsettled& chapter : chapters) {
-    const std::shared_ptr<list::SourceFiles> offered = find_offered(*chapter.manifest);
+  for (const session::Unsettled& volume : volumes) {
+    const std::shared_ptr<list::SourceFiles> offered = find_offered(*volume.manifest);
     std::erase(offered_, offered);
     const list::SourceFiles& files = *offered;
     left.roots = files.roots;
-    if (chapter.unsent) {
-      const auto& [entry, why] = *chapter.unsent;
+    if (volume.unsent) {
+      const auto& [entry, why] = *volume.unsent;
       if (!files.root_of(entry).is_folder || has_run_out(why.errno_value)) return why;
       path_.account().on_left_out(files.manifest.files[entry]);
       problems.push_back({.path = files.path_of(entry),
@@ -296,7 +296,7 @@ Result<std::shared_ptr<const list::Manifest>> Sender::offer_again(
                           .cause = why.cause});
     }
     for (std::size_t i = 0; i < files.places.size(); ++i) {
-      if (chapter.is_settled[i]) continue;
+      if (volume.is_settled[i]) continue;
       left.manifest.files.push_back(files.manifest.files[i]);
       left.places.push_back(files.places[i]);
     }
@@ -331,20 +331,15 @@ Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
 }
 
 void Sender::on_accepted(const session::Accepted& accepted) {
-  const session::Chapter& answered = accepted.chapter;
-  source::SourceChapter chapter;
-  chapter.first_file = answered.first_file;
-  chapter.files = find_offered(*answered.manifest);
-  chapter.claims = accepted.claims;
-  chapter.actions = answered.actions;
-  chapter.pack = answered.pack;
-  chapter.pack_roots = answered.pack_roots;
-  chapter.is_last = answered.is_last;
-  path_.account().set_place(peer_, accepted.folder);
+  source::SourceVolume volume{.first_file = accepted.volume.first_file,
+                              .files = find_offered(*accepted.volume.manifest),
+                              .answer = accepted.answer,
+                              .is_last = accepted.volume.is_last};
+  path_.account().set_place(peer_, accepted.answer->folder);
   if (source_ != nullptr)
-    source_->add(std::move(chapter));
+    source_->add(std::move(volume));
   else
-    accepted_.push_back(std::move(chapter));
+    accepted_.push_back(std::move(volume));
 }
 
 Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
@@ -352,7 +347,7 @@ Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
   ONEHOP_TRYV(set_noack(plan));
   const source::SourceOptions wanted{disk::sender_slots, plan.context.digest, plan.compare_key};
   auto source = std::make_unique<source::Source>(wanted, std::move(io));
-  for (source::SourceChapter& chapter : accepted_) source->add(std::move(chapter));
+  for (source::SourceVolume& volume : accepted_) source->add(std::move(volume));
   accepted_.clear();
   source_ = source.get();
   return path_.start_sending(plan, std::move(source));

@@ -35,9 +35,9 @@ struct Claim {
   auto operator<=>(const Claim&) const = default;  ///< by block first
 };
 
-// A file's index on the wire counts through all chapters of the session. Entry i of a chapter has
-// the index first_file + i, and the chapter's pack the one behind the last entry, which is kept
-// free where nothing is packed. The next chapter begins behind it.
+// A file's index on the wire counts through all volumes of the session. Entry i of a volume has
+// the index first_file + i, and the volume's pack the one behind the last entry, which is kept
+// free where nothing is packed. The next volume begins behind it.
 
 /// file_without_blocks, as a size: this file has no blocks of its own, and no frame may name it.
 inline constexpr std::uint64_t file_without_blocks = ~std::uint64_t{0};
@@ -57,7 +57,7 @@ enum class FileMessageKind : std::uint8_t {
   pack_done,   ///< file -> session (receiving): `length` records of pack `file` from `offset` on
                ///< are verified and in place; status as of file_done, outcome kept or received:
                ///< then those of which the root alone came are there; or name_refused: nothing of
-               ///< them is in place, and status says why, as ChapterAnswer::name_faults
+               ///< them is in place, and status says why, as VolumeAnswer::name_faults
   checkpoint,  ///< session -> file: make what arrived durable now; answered by checkpointed
   checkpointed,  ///< file -> session
   abort,         ///< session -> file: stop, keep what can be resumed; answered by checkpointed

@@ -16,7 +16,7 @@ namespace onehop {
 /// timers, outputs. Higher: refused where it would have worked. Lower: it ends later, with the same
 /// text.
 inline constexpr std::size_t descriptors_min = 64;
-/// With so many no session runs out. A sender keeps up to 256 files open from the first chapter,
+/// With so many no session runs out. A sender keeps up to 256 files open from the first volume,
 /// and up to 128 folders; a receiver up to three for each file that is under way.
 inline constexpr std::size_t descriptors_enough = 1024;
 

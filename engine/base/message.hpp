@@ -11,7 +11,7 @@
 #include "engine/base/units.hpp"
 
 namespace onehop::protocol {
-class FileChapter;  // engine/protocol/file_chapter.hpp
+class FileVolume;  // engine/protocol/file_volume.hpp
 }
 namespace onehop {
 
@@ -35,7 +35,7 @@ enum class CommandKind : std::uint8_t {
   start,       ///< the path is proven at both ends: data may flow
   path_update,
   file_message,  ///< pass `block` on to the file thread, in order
-  add_files,     ///< receiving: the next chapter of files, `chapter`; before data of it may be sent
+  add_files,     ///< receiving: the next volume of files, `volume`; before data of it may be sent
   checkpoint,    ///< stop new data; the file side makes what arrived durable
   finish,        ///< the session is over: drain and leave the loop
 };
@@ -44,7 +44,7 @@ struct Command {
   CommandKind kind = CommandKind::finish;
   PathUpdate path;
   BlockRef block;
-  protocol::FileChapter* chapter = nullptr;  ///< of add_files; the engine's until is_released()
+  protocol::FileVolume* volume = nullptr;  ///< of add_files; the engine's until is_released()
 };
 
 enum class EventKind : std::uint8_t {

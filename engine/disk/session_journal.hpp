@@ -13,7 +13,7 @@
 // The file is made at the first record, held under flock while its session lives, and removed when
 // all files are done that it tells of. Sessions at a time have one each; where its name is taken,
 // it is ".0123456789abcdef.onehop-session", at random. One of a session that died goes on. What
-// dead sessions left is held: a list comes chapter by chapter, so which of them it is about shows
+// dead sessions left is held: a list comes volume by volume, so which of them it is about shows
 // only as it is looked up. A Destination owns it; adopt() is called first, the rest on any thread.
 //
 // Version 1 had no names in its entry hashes. Its records are used, and stay until their very entry

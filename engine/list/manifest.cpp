@@ -152,7 +152,7 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
     if (entry.is_symlink() && (entry.size == 0 || entry.size > target_bytes_max))
       return refusal(entry, "a symbolic link's target has 1 to 4095 bytes");
     if (entry.is_piece() && files.size() > 1)
-      return refusal(entry, "a piece of a stream is alone in its chapter");
+      return refusal(entry, "a piece of a stream is alone in its volume");
     if (entry.size > limits.total_bytes_max)
       return refusal(entry, beyond("it", entry.size, "bytes", limits.total_bytes_max));
     sum_bytes += entry.size;  // both are at most 2^62

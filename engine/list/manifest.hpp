@@ -26,7 +26,7 @@ enum class EntryKind : std::uint8_t {
   file = 0,
   folder = 1,   ///< its size is 0; what it holds has entries of its own
   symlink = 2,  ///< its content is its target, 1 to target_bytes_max bytes; see target_fault()
-  piece = 3,    ///< of a stream: the pieces of a session, one to a chapter, are one file's content
+  piece = 3,    ///< of a stream: the pieces of a session, one to a volume, are one file's content
 };
 [[nodiscard]] std::string_view name_of(EntryKind kind) noexcept;
 

@@ -11,12 +11,14 @@
 // (crypto::ContentMac): a/z is compared, as cheaply as it is sent. The root over a pack has a leaf
 // for each record: its root, or its tag. The records are cut into blocks, as a file's bytes are.
 // Both ends work the layout out from the manifest and from what the receiver wants, so a change of
-// it is a change of the protocol. Each chapter has a pack of its own. The engine sees one more
-// file, whose index is the one behind the chapter's entries. A record is shorter than a block and
+// it is a change of the protocol. Each volume has a pack of its own. The engine sees one more
+// file, whose index is the one behind the volume's entries. A record is shorter than a block and
 // so lies in two blocks at most. Plain values; any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -68,6 +70,35 @@ class Pack {
   std::vector<std::uint64_t> ends_;  // by ordinal: where the next record begins
 };
 
+/// PackRoots: the roots of a volume's packed records. Messages tell of runs of records, not of
+/// their roots, so the file thread leaves them here for whoever reports what became of each file.
+class PackRoots {
+ public:
+  explicit PackRoots(std::size_t records) : slots_(records) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+  /// set is the file thread's. A record has one root: another call changes nothing.
+  void set(std::uint32_t ordinal, const Digest& root) noexcept {
+    Slot& slot = slots_[ordinal];
+    if (slot.is_set.load(std::memory_order_relaxed)) return;
+    slot.root = root;
+    slot.is_set.store(true, std::memory_order_release);  // acquire in find()
+  }
+  /// find: nothing where the record was not read yet. Any thread.
+  [[nodiscard]] std::optional<Digest> find(std::uint32_t ordinal) const noexcept {
+    const Slot& slot = slots_[ordinal];
+    if (!slot.is_set.load(std::memory_order_acquire)) return std::nullopt;
+    return slot.root;
+  }
+
+ private:
+  struct Slot {
+    Digest root{};
+    std::atomic<bool> is_set = false;
+  };
+  std::vector<Slot> slots_;
+};
+
 /// record_root is a packed file's root: that of its one block, or of nothing; by its content, or by
 /// the digest of its one block.
 [[nodiscard]] Digest record_root(crypto::DigestKind kind,
@@ -80,13 +111,13 @@ class Pack {
 [[nodiscard]] inline bool is_packable(const ManifestEntry& entry) noexcept {
   return entry.size <= packed_bytes_max && !entry.is_piece();
 }
-/// pack_file is the pack's index on the wire, in a chapter that begins with `first_file`.
+/// pack_file is the pack's index on the wire, in a volume that begins with `first_file`.
 [[nodiscard]] inline std::uint32_t pack_file(const Manifest& manifest,
                                              std::uint32_t first_file = 0) noexcept {
   return first_file + static_cast<std::uint32_t>(manifest.files.size());
 }
 
-/// block_sizes are a chapter's files as the engine counts them: entries that are packed or unwanted
+/// block_sizes are a volume's files as the engine counts them: entries that are packed or unwanted
 /// have no blocks, and the last size is the pack's, file_without_blocks where nothing is packed.
 [[nodiscard]] std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack,
                                                      std::span<const FileAction> actions);

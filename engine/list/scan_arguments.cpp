@@ -84,7 +84,7 @@ Result<ScanArguments> check_arguments(std::span<const std::string> paths) {
     ONEHOP_TRYV(add_file(path, parents, roots, found.named, found.kept_max));
     found.arguments.push_back({.path = path, .name = found.named.manifest.files.back().name});
     found.links.count(status);
-    // The descriptors that are kept are those of the first chapter (open_files_kept).
+    // The descriptors that are kept are those of the first volume (open_files_kept).
     if (has_folder) found.named.files.back().fd.close();
   }
   found.roots = std::make_shared<const std::vector<SourceRoot>>(std::move(roots));

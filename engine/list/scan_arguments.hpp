@@ -28,7 +28,7 @@ struct ScanArguments {
   std::shared_ptr<const std::vector<SourceRoot>> roots;
   SourceFiles named;                        ///< the files that are named themselves, in their order
   HardLinks links;                          ///< of `named`
-  std::size_t kept_max = open_files_max();  ///< descriptors of the first chapter
+  std::size_t kept_max = open_files_max();  ///< descriptors of the first volume
 
   /// take_name is for each name without a slash that the walk finds below an argument which gives
   /// what it holds: it may stand there already. `root` is that argument.

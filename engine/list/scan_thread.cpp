@@ -13,8 +13,7 @@
 namespace onehop::list {
 
 Result<std::unique_ptr<ScanThread>> ScanThread::start(std::span<const std::string> paths,
-                                                      ScanOptions options,
-                                                      const ChapterSizes& sizes,
+                                                      ScanOptions options, const VolumeSizes& sizes,
                                                       std::function<void()> on_ready) {
   ONEHOP_CHECK(sizes.entries_max > 0);
   ONEHOP_CHECK(sizes.ahead_max > 0);
@@ -22,7 +21,7 @@ Result<std::unique_ptr<ScanThread>> ScanThread::start(std::span<const std::strin
   // A function is copied, and descriptors are not.
   auto arguments = std::make_shared<ScanArguments>(std::move(found));
   return start(
-      [arguments, options = std::move(options), sizes](ChapterOutlet& outlet) {
+      [arguments, options = std::move(options), sizes](VolumeOutlet& outlet) {
         return walk_arguments(*arguments, options, sizes, &outlet);
       },
       sizes.ahead_max, std::move(on_ready));
@@ -32,7 +31,7 @@ Result<std::unique_ptr<ScanThread>> ScanThread::start_stream(StreamInput input,
                                                              std::function<void()> on_ready) {
   constexpr std::size_t ahead_max = 2;  // in memory, unlike the entries of a tree
   return start(
-      [input = std::move(input)](ChapterOutlet& outlet) { return read_stream(input, outlet); },
+      [input = std::move(input)](VolumeOutlet& outlet) { return read_stream(input, outlet); },
       ahead_max, std::move(on_ready));
 }
 
@@ -49,7 +48,7 @@ Result<std::unique_ptr<ScanThread>> ScanThread::start(Work work, std::size_t ahe
 void ScanThread::run(const std::stop_token& stop) {
   name_this_thread("scan");
   stop_ = stop;
-  Result<ScanChapter> last = work();
+  Result<ScanVolume> last = work();
   if (stop.stop_requested()) return;
   {
     const std::lock_guard lock{mutex_};
@@ -58,7 +57,7 @@ void ScanThread::run(const std::stop_token& stop) {
   tell_ready();
 }
 
-Result<ScanChapter> ScanThread::work() {
+Result<ScanVolume> ScanThread::work() {
   try {
     return work_(*this);
   } catch (const std::bad_alloc& refused) {
@@ -66,12 +65,12 @@ Result<ScanChapter> ScanThread::work() {
   }
 }
 
-Result<void> ScanThread::wait_put(ScanChapter chapter) {
+Result<void> ScanThread::wait_put(ScanVolume volume) {
   {
     std::unique_lock lock{mutex_};
     if (!has_room_.wait(lock, stop_, [&] { return ready_.size() < ahead_max_; }))
       return Error{ExitCode::interrupted, "read what is sent", "it was ended"};
-    ready_.emplace_back(std::move(chapter));
+    ready_.emplace_back(std::move(volume));
   }
   tell_ready();
   return success();
@@ -88,22 +87,22 @@ bool ScanThread::is_starved() {
 }
 
 /// With the lock held, and something ready.
-Result<ScanChapter> ScanThread::take_ready() {
-  Result<ScanChapter> next = std::move(ready_.front());
+Result<ScanVolume> ScanThread::take_ready() {
+  Result<ScanVolume> next = std::move(ready_.front());
   ready_.pop_front();
   is_over_ = next.has_error() || next.value().is_last;
   has_room_.notify_one();
   return next;
 }
 
-Result<ScanChapter> ScanThread::wait_next() {
+Result<ScanVolume> ScanThread::wait_next() {
   ONEHOP_CHECK(!is_over_);
   std::unique_lock lock{mutex_};
   is_ready_.wait(lock, [&] { return !ready_.empty(); });
   return take_ready();
 }
 
-std::optional<Result<ScanChapter>> ScanThread::try_next() {
+std::optional<Result<ScanVolume>> ScanThread::try_next() {
   ONEHOP_CHECK(!is_over_);
   const std::lock_guard lock{mutex_};
   if (ready_.empty()) return std::nullopt;

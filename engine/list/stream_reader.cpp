@@ -23,13 +23,13 @@ constexpr mode_t stream_mode = 0666;
 
 class StreamReader {
  public:
-  StreamReader(const StreamInput& input, ChapterOutlet& outlet)
+  StreamReader(const StreamInput& input, VolumeOutlet& outlet)
       : input_{input},
         outlet_{outlet},
         roots_{std::make_shared<const std::vector<SourceRoot>>(1)},
         buffer_(block_bytes) {}
 
-  Result<ScanChapter> run() {
+  Result<ScanVolume> run() {
     ONEHOP_TRYV(begin());
     while (true) {
       ONEHOP_TRYV(wait());
@@ -63,7 +63,7 @@ class StreamReader {
       if (outlet_.is_stopped())
         return Error{ExitCode::interrupted, "read the stream to send", "it was ended"};
       const bool is_awaited = (bytes_ > 0 || !has_put_) && outlet_.is_starved();
-      const Nanos left = is_awaited ? begun_ + ChapterSizes{}.age_max - monotonic_now() : stop_look;
+      const Nanos left = is_awaited ? begun_ + VolumeSizes{}.age_max - monotonic_now() : stop_look;
       pollfd look{.fd = input_.fd, .events = POLLIN, .revents = 0};
       const auto wait_ms = std::chrono::ceil<std::chrono::milliseconds>(
           std::clamp(left, Nanos{0}, Nanos{stop_look}));
@@ -87,34 +87,34 @@ class StreamReader {
   }
 
   Result<void> put() {
-    ONEHOP_TRY(chapter, seal(false));
-    ONEHOP_TRYV(outlet_.wait_put(std::move(chapter)));
+    ONEHOP_TRY(volume, seal(false));
+    ONEHOP_TRYV(outlet_.wait_put(std::move(volume)));
     has_put_ = true;
     return begin();
   }
 
   /// The last piece may be empty: only then it is known that there is no more.
-  Result<ScanChapter> seal(bool is_last) {
+  Result<ScanVolume> seal(bool is_last) {
     struct stat status {};
     if (::fstat(memory_.get(), &status) != 0)
       return errno_error(ExitCode::internal_error, "look at a piece of the stream");
-    ScanChapter chapter;
+    ScanVolume volume;
     ManifestEntry entry = entry_of(input_.name, status);
     entry.kind = EntryKind::piece;
     entry.mode = stream_mode;
-    chapter.source.add(std::move(entry), {},
-                       {.fd = std::move(memory_), .fence = fence_of(status, true)});
-    chapter.source.roots = roots_;
-    chapter.counts = {.files = 1, .bytes = counts_.bytes};
-    chapter.is_last = is_last;
-    ONEHOP_TRYV(validate(chapter.source.manifest));
+    volume.source.add(std::move(entry), {},
+                      {.fd = std::move(memory_), .fence = fence_of(status, true)});
+    volume.source.roots = roots_;
+    volume.counts = {.files = 1, .bytes = counts_.bytes};
+    volume.is_last = is_last;
+    ONEHOP_TRYV(validate(volume.source.manifest));
     if (is_last)
       outlet_.note({.entries = 1, .files = 1, .bytes = counts_.bytes, .is_complete = true});
-    return chapter;
+    return volume;
   }
 
   const StreamInput& input_;
-  ChapterOutlet& outlet_;
+  VolumeOutlet& outlet_;
   const std::shared_ptr<const std::vector<SourceRoot>> roots_;
   std::vector<std::byte> buffer_;
   ScanCounts counts_;
@@ -126,7 +126,7 @@ class StreamReader {
 
 }  // namespace
 
-Result<ScanChapter> read_stream(const StreamInput& input, ChapterOutlet& outlet) {
+Result<ScanVolume> read_stream(const StreamInput& input, VolumeOutlet& outlet) {
   return StreamReader{input, outlet}.run();
 }
 

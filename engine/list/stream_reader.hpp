@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// read_stream: what comes from a descriptor, as the chapters of one file whose size nobody knows.
+// read_stream: what comes from a descriptor, as the volumes of one file whose size nobody knows.
 //
-//   fd ─▶ read ─▶ [ piece in memory | next ] ─▶ a chapter each ─▶ ChapterOutlet
+//   fd ─▶ read ─▶ [ piece in memory | next ] ─▶ a volume each ─▶ VolumeOutlet
 //
-// A piece is sent, verified and forgotten as a small file is, so memory is bounded by the chapters
+// A piece is sent, verified and forgotten as a small file is, so memory is bounded by the volumes
 // that may be under way, and nothing that has left can be sent again: a stream does not resume. It
 // runs in the thread that the outlet belongs to.
 #pragma once
@@ -11,7 +11,7 @@
 #include <string>
 
 #include "engine/base/result.hpp"
-#include "engine/list/chapter_maker.hpp"
+#include "engine/list/volume_maker.hpp"
 
 namespace onehop::list {
 
@@ -24,9 +24,9 @@ struct StreamInput {
 /// for less.
 inline constexpr std::uint64_t piece_bytes_max = std::uint64_t{4} << 20;
 
-/// read_stream puts chapters of one piece each, and returns the last one. A piece that is not full
-/// is put when it is ChapterSizes::age_max old and awaited; the first one may be empty then. Error:
+/// read_stream puts volumes of one piece each, and returns the last one. A piece that is not full
+/// is put when it is VolumeSizes::age_max old and awaited; the first one may be empty then. Error:
 /// a read failed, or the outlet is stopped. Syscalls: poll, read, memfd_create, pwrite, fstat.
-[[nodiscard]] Result<ScanChapter> read_stream(const StreamInput& input, ChapterOutlet& outlet);
+[[nodiscard]] Result<ScanVolume> read_stream(const StreamInput& input, VolumeOutlet& outlet);
 
 }  // namespace onehop::list

@@ -73,10 +73,10 @@ std::string_view symlink_fault_text(int fault) noexcept {
   return {};
 }
 
-void SymlinkRule::offer(const Manifest& chapter) {
+void SymlinkRule::offer(const Manifest& volume) {
   const std::lock_guard lock{mutex_};
   std::string_view before;
-  for (const ManifestEntry& entry : chapter.files) {
+  for (const ManifestEntry& entry : volume.files) {
     const std::string_view top = entry.name.find('/') == std::string::npos
                                      ? std::string_view{entry.name}
                                      : top_of(entry.name);

@@ -13,7 +13,7 @@
 // yet waits: a link that gets this name later is made only if both together stay inside.
 //
 // It follows no link to open anything, and it changes nothing. A session has one, which outlives a
-// restart of the session. offer() is for the thread that prepares chapters, check() for the one
+// restart of the session. offer() is for the thread that prepares volumes, check() for the one
 // that gives files their names.
 #pragma once
 
@@ -46,8 +46,8 @@ class SymlinkRule {
  public:
   explicit SymlinkRule(bool is_hidden_allowed) : is_hidden_allowed_{is_hidden_allowed} {}
 
-  /// offer notes what a chapter brings, before anything of it is made.
-  void offer(const Manifest& chapter);
+  /// offer notes what a volume brings, before anything of it is made.
+  void offer(const Manifest& volume);
   /// set_folding: names there may be one though their bytes differ. Then a target may lead through
   /// real folders alone.
   void set_folding() noexcept { is_strict_ = true; }

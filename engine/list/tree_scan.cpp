@@ -87,7 +87,7 @@ std::string_view name_of(ScanProblemKind kind) noexcept {
   return names[static_cast<std::size_t>(kind)];
 }
 
-Result<ScanChapter> scan(std::span<const std::string> paths, const ScanOptions& options) {
+Result<ScanVolume> scan(std::span<const std::string> paths, const ScanOptions& options) {
   ONEHOP_TRY(arguments, check_arguments(paths));
   return walk_arguments(arguments, options, {}, nullptr);
 }
@@ -144,7 +144,7 @@ Result<SourceFiles> look_again(SourceNames names, std::vector<ScanProblem>& prob
     if (open_count++ >= kept_max) file.fd.close();
     source.add(entry_of(std::move(entry.name), status), names.places[i], std::move(file));
   }
-  leave_out_temporaries(source, problems);  // they may have been in different chapters
+  leave_out_temporaries(source, problems);  // they may have been in different volumes
   if (!source.files.empty()) {
     ONEHOP_TRYV(validate(source.manifest, limits));
   }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // scan: the files and folders that the command line names, with all that the folders hold.
 //
-//   FILE, DIR, DIR/ ─▶ check_arguments() ─▶ TreeWalk ─▶ ChapterMaker ─┬─▶ scan(): all in one
-//   chapter
-//                                                                     └─▶ ScanThread: one by one
+//   FILE, DIR, DIR/ ─▶ check_arguments() ─▶ TreeWalk ─▶ VolumeMaker ─┬─▶ scan(): all in one volume
+//                                                                    └─▶ ScanThread: one by one
 //
-// A tree of millions of files is sent while it is read, so the list comes in chapters: runs of
+// A tree of millions of files is sent while it is read, so the list comes in volumes: runs of
 // entries that are offered, transferred and forgotten as a whole. In a folder the files come first,
 // by inode, then each subfolder; a folder's own entry follows all that it holds, as its mode and
 // time are set when nothing changes it any more.
@@ -48,8 +47,8 @@ struct ScanOptions {
   IgnoreRules rules;  ///< for what is below a folder; what is named itself is always sent
   Symlinks symlinks = Symlinks::skip;
   bool is_one_file_system = false;  ///< a folder on another file system arrives empty
-  bool lists_excluded = false;      ///< ScanChapter::excluded is filled
-  ManifestLimits limits{.entries_max = std::size_t{1} << 31};  ///< of all chapters together
+  bool lists_excluded = false;      ///< ScanVolume::excluded is filled
+  ManifestLimits limits{.entries_max = std::size_t{1} << 31};  ///< of all volumes together
 };
 
 enum class ScanProblemKind : std::uint8_t {
@@ -77,7 +76,7 @@ struct Excluded {
   std::string path, rule;
 };
 
-/// ScanCounts are of all chapters so far.
+/// ScanCounts are of all volumes so far.
 struct ScanCounts {
   std::uint64_t files = 0, folders = 0;
   std::uint64_t bytes = 0;     ///< of the files
@@ -87,9 +86,9 @@ struct ScanCounts {
   bool has_more_hard_links = false;  ///< hard_links is a lower bound (hard_links.hpp)
 };
 
-/// ScanChapter is a run of the list. It may have no entry: where there are very many problems, or
+/// ScanVolume is a run of the list. It may have no entry: where there are very many problems, or
 /// where it is the last one.
-struct ScanChapter {
+struct ScanVolume {
   SourceFiles source;
   std::vector<ScanProblem> problems;
   std::vector<Excluded> excluded;
@@ -103,23 +102,23 @@ struct ScanKnown {
   bool is_complete = false;                         ///< there is no more
 };
 
-struct ChapterSizes {
-  /// Entries, and problems, of a chapter. Higher: more memory at both ends, and a later start.
+struct VolumeSizes {
+  /// Entries, and problems, of a volume. Higher: more memory at both ends, and a later start.
   /// Lower: an offer and an answer for fewer files.
   std::size_t entries_max = 2048;
-  /// Chapters that wait to be taken; one more is being made. Higher: memory. Lower: a slow folder
+  /// Volumes that wait to be taken; one more is being made. Higher: memory. Lower: a slow folder
   /// is felt on the link.
   std::size_t ahead_max = 8;
-  /// A chapter that is older is given as it is when none waits: on a slow disk the link has work.
+  /// A volume that is older is given as it is when none waits: on a slow disk the link has work.
   Nanos age_max = 200ms;
 };
 
-/// scan makes the whole list, as one chapter. Syscalls: those of check_arguments(); per folder
+/// scan makes the whole list, as one volume. Syscalls: those of check_arguments(); per folder
 /// openat2, fcntl, fstat, getdents64; per entry fstatat; per file faccessat2, and of the first
 /// open_files_kept openat2 and fstat; of a followed link openat2 twice and fstat; per device
 /// fstatfs.
-[[nodiscard]] Result<ScanChapter> scan(std::span<const std::string> paths,
-                                       const ScanOptions& options);
+[[nodiscard]] Result<ScanVolume> scan(std::span<const std::string> paths,
+                                      const ScanOptions& options);
 
 /// leave_out_temporaries: below a folder, a file that is named as the temporary of one beside it
 /// (temporaries_in()) becomes a problem.

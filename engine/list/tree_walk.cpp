@@ -20,9 +20,9 @@ constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK;
 
 }  // namespace
 
-Result<ScanChapter> walk_arguments(ScanArguments& arguments, const ScanOptions& options,
-                                   const ChapterSizes& sizes, ChapterOutlet* outlet) {
-  ChapterMaker maker{options, arguments, sizes, outlet};
+Result<ScanVolume> walk_arguments(ScanArguments& arguments, const ScanOptions& options,
+                                  const VolumeSizes& sizes, VolumeOutlet* outlet) {
+  VolumeMaker maker{options, arguments, sizes, outlet};
   SourceFiles& named = arguments.named;
   std::size_t file = 0;
   for (std::uint32_t root = 0; root < arguments.arguments.size(); ++root) {

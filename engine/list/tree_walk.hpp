@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// TreeWalk: one folder of the command line and all below it, into chapters. A part of
+// TreeWalk: one folder of the command line and all below it, into volumes. A part of
 // tree_scan.hpp.
 #pragma once
 
@@ -9,21 +9,21 @@
 #include <string_view>
 
 #include "engine/base/fd.hpp"
-#include "engine/list/chapter_maker.hpp"
+#include "engine/list/volume_maker.hpp"
 
 namespace onehop::list {
 
-/// walk_arguments goes through the arguments one after the other, and gives the last chapter. A
+/// walk_arguments goes through the arguments one after the other, and gives the last volume. A
 /// folder among them that has vanished since check_arguments() is a problem. May block: on the disk
-/// and in the outlet, which may be nullptr (ChapterMaker).
-[[nodiscard]] Result<ScanChapter> walk_arguments(ScanArguments& arguments,
-                                                 const ScanOptions& options,
-                                                 const ChapterSizes& sizes, ChapterOutlet* outlet);
+/// and in the outlet, which may be nullptr (VolumeMaker).
+[[nodiscard]] Result<ScanVolume> walk_arguments(ScanArguments& arguments,
+                                                const ScanOptions& options,
+                                                const VolumeSizes& sizes, VolumeOutlet* outlet);
 
 class TreeWalk {
  public:
   /// root: its index in the arguments. All that is referred to outlives this.
-  TreeWalk(const ScanOptions& options, ScanArguments& arguments, ChapterMaker& maker,
+  TreeWalk(const ScanOptions& options, ScanArguments& arguments, VolumeMaker& maker,
            std::uint32_t root)
       : options_{options},
         arguments_{arguments},
@@ -61,7 +61,7 @@ class TreeWalk {
 
   const ScanOptions& options_;
   ScanArguments& arguments_;
-  ChapterMaker& maker_;
+  VolumeMaker& maker_;
   const std::uint32_t root_index_;
   const SourceRoot& root_;
   std::string name_;  // of the entry that is looked at, as it arrives

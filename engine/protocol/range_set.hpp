@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RangeSet: what has arrived, bytes of a block or blocks of a chapter, as ascending disjoint ranges
+// RangeSet: what has arrived, bytes of a block or blocks of a volume, as ascending disjoint ranges
 // in fixed memory. What continues the last range, the usual case, touches one entry.
 #pragma once
 

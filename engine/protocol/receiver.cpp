@@ -34,12 +34,12 @@ Receiver::Receiver(const ReceiverParams& params)
   open_list_.reserve(params.block_slots);
   free_blocks_.reserve(params.block_slots);
   if (params.file_sizes.empty()) return;
-  first_chapter_ = std::make_unique<FileChapter>(0, params.file_sizes);
-  add_files(*first_chapter_);
+  first_volume_ = std::make_unique<FileVolume>(0, params.file_sizes);
+  add_files(*first_volume_);
 }
 
-void Receiver::add_files(FileChapter& chapter) noexcept {
-  const bool is_added = files_.add(chapter);
+void Receiver::add_files(FileVolume& volume) noexcept {
+  const bool is_added = files_.add(volume);
   ONEHOP_CHECK(is_added);
 }
 
@@ -71,9 +71,9 @@ bool Receiver::pop_full(BlockRef& block) noexcept {
 }
 
 void Receiver::mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept {
-  const FileChapter* const chapter = files_.find(file);
-  if (chapter == nullptr || chapter->size_of(file) == file_without_blocks ||
-      (offset != 0 && offset >= chapter->size_of(file)))
+  const FileVolume* const volume = files_.find(file);
+  if (volume == nullptr || volume->size_of(file) == file_without_blocks ||
+      (offset != 0 && offset >= volume->size_of(file)))
     return;
   files_.mark_done(file, offset);
 }
@@ -88,14 +88,14 @@ std::uint32_t Receiver::find_open(std::uint32_t file, std::uint64_t block_offset
 
 /// open_block binds the free buffer that place() showed to (file, offset).
 std::uint32_t Receiver::open_block(std::uint32_t file, std::uint64_t block_offset) noexcept {
-  const FileChapter* const chapter = files_.find(file);
-  ONEHOP_CHECK(chapter != nullptr);
+  const FileVolume* const volume = files_.find(file);
+  ONEHOP_CHECK(volume != nullptr);
   ONEHOP_CHECK(!free_blocks_.empty());
   BlockRef block = free_blocks_.back();
   free_blocks_.pop_back();
   block.file = file;
   block.offset = block_offset;
-  block.length = block_length_at(chapter->size_of(file), block_offset);
+  block.length = block_length_at(volume->size_of(file), block_offset);
   OpenBlock& entry = open_[block.slot];
   entry.block = block;
   entry.ranges.clear();
@@ -112,9 +112,9 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
     return Placement{};
   };
   if (files_.is_over(header.file)) return {.verdict = Verdict::duplicate, .handle = no_block};
-  const FileChapter* const chapter = files_.find(header.file);
-  if (chapter == nullptr) return malformed();
-  const std::uint64_t size = chapter->size_of(header.file);
+  const FileVolume* const volume = files_.find(header.file);
+  if (volume == nullptr) return malformed();
+  const std::uint64_t size = volume->size_of(header.file);
   if (size == file_without_blocks) return malformed();
   if (header.offset > size || body_bytes > size - header.offset || (body_bytes == 0 && size != 0))
     return malformed();
@@ -124,10 +124,10 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
   const auto end = first + static_cast<std::uint32_t>(body_bytes);
   const std::uint32_t slot = find_open(header.file, block_offset);
   if (slot == no_block) {
-    if (chapter->is_done(header.file, block_offset))
+    if (volume->is_done(header.file, block_offset))
       return {.verdict = Verdict::duplicate, .handle = no_block};
     // What is open will be marked, too.
-    if (free_blocks_.empty() || !chapter->has_room(open_list_.size() + 1)) {
+    if (free_blocks_.empty() || !volume->has_room(open_list_.size() + 1)) {
       ++totals_.no_room;
       return {.verdict = Verdict::no_room};
     }

@@ -42,7 +42,7 @@ namespace onehop::protocol {
 struct ReceiverParams {
   std::size_t block_slots = 0;
   std::size_t body_bytes_max = 0;
-  /// Of the first chapter, which then need not be added: sizes by index on the wire, from 0 on.
+  /// Of the first volume, which then need not be added: sizes by index on the wire, from 0 on.
   /// Read by the constructor only.
   std::span<const std::uint64_t> file_sizes;
   /// Missing ranges remembered; beyond it the oldest report covers less.
@@ -61,7 +61,7 @@ struct Placement {
     no_room,    ///< no free block, a part of the range has arrived, or whole blocks lie in too many
                 ///< places: drop it unopened. It does not count as received
     malformed,  ///< outside its file, crosses a block, unknown file: drop it, as no_room. A frame
-                ///< may overtake the command that adds its chapter
+                ///< may overtake the command that adds its volume
   };
   Verdict verdict = Verdict::malformed;
   std::span<std::byte> target;
@@ -81,9 +81,9 @@ class Receiver {
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
 
-  /// add_files takes the next chapter, in order of the indices and without a gap, while fewer than
-  /// FileTable::chapters_max are not released: else it stops the program.
-  void add_files(FileChapter& chapter) noexcept;
+  /// add_files takes the next volume, in order of the indices and without a gap, while fewer than
+  /// FileTable::volumes_max are not released: else it stops the program.
+  void add_files(FileVolume& volume) noexcept;
 
   // --- blocks, to and from the file thread
   /// add_free takes a buffer, at start and each time the file thread gives one back.
@@ -91,7 +91,7 @@ class Receiver {
   /// pop_full gives a complete block; it counts as app buffer until add_free().
   [[nodiscard]] bool pop_full(BlockRef& block) noexcept;
   /// mark_skipped: (file, offset) is on disk already (resume), or in a hole; it counts as arrived.
-  /// A chapter that is over needs to know no more. What no sender does in its order is forgotten.
+  /// A volume that is over needs to know no more. What no sender does in its order is forgotten.
   void mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept;
 
   // --- frames in
@@ -149,7 +149,7 @@ class Receiver {
   [[nodiscard]] bool is_list_due(Instant now) noexcept;
 
   const ReceiverParams params_;
-  std::unique_ptr<FileChapter> first_chapter_;  // made from params.file_sizes
+  std::unique_ptr<FileVolume> first_volume_;  // made from params.file_sizes
   FileTable files_;
   std::vector<OpenBlock> open_;            // by slot
   std::vector<std::uint32_t> open_list_;   // slots of open blocks, newest last

@@ -87,7 +87,7 @@ class ReceiverLoop : public LoopBase<P> {
           phase_ = Phase::flowing;
           owed_since_ = now;
           break;
-        case CommandKind::add_files: add_files(now, *command.chapter); break;
+        case CommandKind::add_files: add_files(now, *command.volume); break;
         case CommandKind::path_update:
           this->follow_path(command.path);
           if (command.path.mtu_bytes > 0) follow_mtu(command.path.mtu_bytes);
@@ -99,10 +99,10 @@ class ReceiverLoop : public LoopBase<P> {
       }
     }
   }
-  /// Between two chapters nothing is owed, and the limits begin anew with the next.
-  void add_files(Instant now, protocol::FileChapter& chapter) noexcept {
+  /// Between two volumes nothing is owed, and the limits begin anew with the next.
+  void add_files(Instant now, protocol::FileVolume& volume) noexcept {
     if (receiver_.is_complete()) owed_since_ = now;
-    receiver_.add_files(chapter);
+    receiver_.add_files(volume);
   }
   /// follow_mtu keeps reports below a lowered MTU; ranges that do not fit wait for the others.
   void follow_mtu(std::size_t mtu_bytes) noexcept {

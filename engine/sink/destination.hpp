@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Destination: the folder that a session writes into, and what all of its chapters share.
+// Destination: the folder that a session writes into, and what all of its volumes share.
 //
-//   Destination ─▶ SinkChapter::prepare (chapter after chapter, on a thread of its own)
+//   Destination ─▶ SinkVolume::prepare (volume after volume, on a thread of its own)
 //        │              └─ takes room for what it will write
 //        └───────▶ Sink (the file thread) ─ has written it
 //
@@ -43,7 +43,7 @@ struct DestinationOptions {
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   crypto::CompareKey compare_key{};  ///< of this offer: by it what is there is compared
   Durability durability = Durability::batch;
-  list::ManifestLimits limits;  ///< of each chapter
+  list::ManifestLimits limits;  ///< of each volume
   /// Left free for everyone else. Lower: other programs fail first. Higher: a full disk is refused.
   std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
   /// Inodes, of which journals and the stage need some. Lower: the last files of a full disk fail
@@ -82,17 +82,17 @@ class Destination {
   [[nodiscard]] int root() const noexcept { return root_.get(); }
   /// is_output: there is no folder.
   [[nodiscard]] bool is_output() const noexcept { return options_.output_fd >= 0; }
-  /// stream_name: of a session that is a stream, what its first chapter has set; empty: it is none.
-  /// For the thread that prepares chapters.
+  /// stream_name: of a session that is a stream, what its first volume has set; empty: it is none.
+  /// For the thread that prepares volumes.
   [[nodiscard]] std::string& stream_name() noexcept { return stream_name_; }
   [[nodiscard]] disk::SessionJournal& session() noexcept { return session_; }
   /// stems_in is what was called as a part or a journal in `folder`, which is `path` below the
   /// root, when the session first looked. Until the next call; for the thread that prepares
-  /// chapters. Syscalls: as list_names.
+  /// volumes. Syscalls: as list_names.
   [[nodiscard]] const std::vector<std::string>& stems_in(int folder, std::string_view path);
   /// opened_folders: not where is_output().
   [[nodiscard]] disk::OpenedFolders& opened_folders() noexcept { return *opened_; }
-  /// names is for the thread that prepares chapters.
+  /// names is for the thread that prepares volumes.
   [[nodiscard]] NameProbe& names() noexcept { return *names_; }
   [[nodiscard]] list::SymlinkRule& symlinks() noexcept { return *options_.symlinks; }
   [[nodiscard]] mode_t umask_bits() const noexcept { return umask_bits_; }

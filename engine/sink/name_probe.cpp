@@ -55,12 +55,12 @@ int try_name(int folder, const std::string& leaf) {
 
 }  // namespace
 
-std::vector<int> NameProbe::check(const list::Manifest& chapter, const std::stop_token& withdrawn) {
+std::vector<int> NameProbe::check(const list::Manifest& volume, const std::stop_token& withdrawn) {
   if (!has_looked_) look();
   if (is_plain_ && has_symlinks_) return {};
-  std::vector<int> faults(chapter.files.size(), 0);
+  std::vector<int> faults(volume.files.size(), 0);
   for (std::size_t i = 0; i < faults.size() && !withdrawn.stop_requested(); ++i)
-    faults[i] = check_entry(chapter.files[i]);
+    faults[i] = check_entry(volume.files[i]);
   return faults;
 }
 

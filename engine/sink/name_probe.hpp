@@ -8,7 +8,7 @@
 //
 // A few odd names are tried first, once per session. Where all of them can stand side by side, as
 // on ext4 and XFS, nothing else is tried. Elsewhere each name of the session leaves an empty file
-// until the last chapter was looked at, so that entries of different chapters are held against each
+// until the last volume was looked at, so that entries of different volumes are held against each
 // other and no memory grows with the tree. All of it lies in a Stage of its own, and so goes with
 // the session, or with the next one after a kill.
 //
@@ -38,15 +38,15 @@ class NameProbe {
 
   /// check gives by entry why it cannot have its name: 0, it can; EEXIST, an earlier entry of the
   /// session has that name here; else the file system's errno: of a symbolic link EPERM where it
-  /// has none. What is below a folder goes with it. Empty: all can. Once per chapter, in order. An
+  /// has none. What is below a folder goes with it. Empty: all can. Once per volume, in order. An
   /// error that is not about names is none here: whoever writes the file meets it. It ends early
   /// when it is withdrawn. Syscalls: openat2, mkdirat, symlinkat, unlinkat, flock, fstatat,
   /// getdents64.
-  [[nodiscard]] std::vector<int> check(const list::Manifest& chapter,
+  [[nodiscard]] std::vector<int> check(const list::Manifest& volume,
                                        const std::stop_token& withdrawn);
   /// is_folding: check() found that the file system does not keep every name as it is.
   [[nodiscard]] bool is_folding() const noexcept { return has_looked_ && !is_plain_; }
-  /// close removes what was tried, after the last chapter.
+  /// close removes what was tried, after the last volume.
   void close() noexcept { stage_.remove(); }
 
  private:

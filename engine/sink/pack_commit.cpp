@@ -162,7 +162,7 @@ PackCommit::Done PackCommit::work(PackBatch& batch) {
   if (!done.failure) done.failure = finish_folders(batch);
   if (auto unsynced = sync_folders(batch)) return {.runs = {}, .failure = unsynced};
   if (!done.failure)
-    for (const SinkChapter* const list : batch.finished) done.runs.push_back({.list = list});
+    for (const SinkVolume* const list : batch.finished) done.runs.push_back({.list = list});
   return done;
 }
 
@@ -212,7 +212,7 @@ bool PackCommit::refuse(PackRecord& record, const PackFailure& failure) const {
 /// Mode and time of the folders of lists whose files are all in place, the deepest first: one that
 /// its owner may not enter would hide those in it.
 std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
-  for (const SinkChapter* const list : batch.finished) {
+  for (const SinkVolume* const list : batch.finished) {
     std::vector<std::uint32_t> folders;
     for (std::uint32_t i = 0; i < list->pack().entries().size(); ++i)
       if (list->packed_entry(i).is_folder()) folders.push_back(i);

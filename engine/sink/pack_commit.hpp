@@ -2,8 +2,8 @@
 // PackCommit: gives packed files their final names, a batch at a time, durably. All packs of a
 // session share it at the receiving end, with the stage and the batch that gathers.
 //
-//   PackSink of a chapter ─▶ Stage, add() ─▶ [ batch ] ─▶ sync of the batch ─▶ rename each, over
-//   nothing ─▶ (a chapter's last: mode and time of its folders) ─▶ sync of the folders ─▶ pop()
+//   PackSink of a volume ─▶ Stage, add() ─▶ [ batch ] ─▶ sync of the batch ─▶ rename each, over
+//   nothing ─▶ (a volume's last: mode and time of its folders) ─▶ sync of the folders ─▶ pop()
 //
 // At any instant of a power cut a visible name has its whole content: nothing is renamed before the
 // disk has it. Up to synced_singly_max files are synced each; above that one syncfs costs less than
@@ -26,13 +26,13 @@
 #include "engine/base/units.hpp"
 #include "engine/disk/folder_cache.hpp"
 #include "engine/disk/stage.hpp"
-#include "engine/sink/sink_chapter.hpp"
+#include "engine/sink/sink_volume.hpp"
 
 namespace onehop::sink {
 
 /// Each `list` outlives every record of it that is under way.
 struct PackRecord {
-  const SinkChapter* list = nullptr;
+  const SinkVolume* list = nullptr;
   std::uint32_t ordinal = 0;
   FileOutcome outcome = FileOutcome::received;  ///< another: nothing is to be done
   unsigned name_number = 0;                     ///< of one that was there
@@ -58,7 +58,7 @@ struct PackFailure {
 /// a count of 0: the list's folders have mode and time. Files that were there and files that came
 /// alternate in a tree that is resumed: a run has both.
 struct PackRun {
-  const SinkChapter* list = nullptr;
+  const SinkVolume* list = nullptr;
   std::uint32_t first = 0, count = 0;
   unsigned name_number = 0;
   bool is_kept = false;  ///< FileOutcome::kept, all of them
@@ -68,9 +68,9 @@ struct PackRun {
 /// PackBatch: what is committed at once.
 struct PackBatch {
   std::vector<PackRecord> records;
-  /// Lists whose files are all in place once those of this batch are, those of earlier chapters
+  /// Lists whose files are all in place once those of this batch are, those of earlier volumes
   /// too: files that arrive later would change the times of folders.
-  std::vector<const SinkChapter*> finished;
+  std::vector<const SinkVolume*> finished;
   std::uint64_t bytes = 0;       ///< of files that were received
   std::optional<Instant> since;  ///< of the first turn() that found it
   [[nodiscard]] bool is_empty() const noexcept { return records.empty() && finished.empty(); }
@@ -99,11 +99,11 @@ class PackCommit {
 
   /// add takes a record whose file is whole, verified and staged, or a folder.
   void add(const PackRecord& record);
-  /// finish gives the list's folders mode and time, behind all that was added; what a later chapter
+  /// finish gives the list's folders mode and time, behind all that was added; what a later volume
   /// brings must not be in them.
-  void finish(const SinkChapter& list) { batch_.finished.push_back(&list); }
+  void finish(const SinkVolume& list) { batch_.finished.push_back(&list); }
   /// turn hands over what is due; it waits for the disk where two full batches are not through yet.
-  /// `is_all`: no record of the chapters that are here is missing; more may come only when these
+  /// `is_all`: no record of the volumes that are here is missing; more may come only when these
   /// have ended. What the thread failed at: nothing is committed after it. Syscalls: fdatasync.
   [[nodiscard]] std::optional<PackFailure> turn(Instant now, bool is_all);
   /// pop gives a run that is through.

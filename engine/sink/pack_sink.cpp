@@ -13,7 +13,7 @@
 
 namespace onehop::sink {
 
-PackSink::PackSink(SinkChapter& list, PackCommit& commit)
+PackSink::PackSink(SinkVolume& list, PackCommit& commit)
     : list_{list}, commit_{commit}, tree_{commit.destination().options().digest_kind} {
   for (std::uint32_t i = 0; i < list_.pack().entries().size() && !has_folders_; ++i)
     has_folders_ = list_.packed_entry(i).is_folder();

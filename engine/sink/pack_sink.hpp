@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PackSink: the receiving half of a chapter's pack. It cuts blocks into files, verifies each file
+// PackSink: the receiving half of a volume's pack. It cuts blocks into files, verifies each file
 // by the root that came with it, and gives it to the session's batch.
 //
 //   block ─▶ records ─▶ own root = the one behind it? ─▶ Stage ─▶ PackCommit ─▶ runs
@@ -21,7 +21,7 @@ namespace onehop::sink {
 class PackSink {
  public:
   /// Both outlive it.
-  PackSink(SinkChapter& list, PackCommit& commit);
+  PackSink(SinkVolume& list, PackCommit& commit);
   PackSink(const PackSink&) = delete;
   PackSink& operator=(const PackSink&) = delete;
 
@@ -58,7 +58,7 @@ class PackSink {
     return {list_.packed_file(ordinal), failure, errno_value};
   }
 
-  SinkChapter& list_;
+  SinkVolume& list_;
   PackCommit& commit_;
   bool has_folders_ = false;
   std::size_t whole_ = 0;  // records that were verified

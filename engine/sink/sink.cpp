@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Sink, the messages: what a block, a digest and a root do to a file's state. See sink_holes.cpp,
-// sink_chapters.cpp and sink_durable.cpp.
+// sink_volumes.cpp and sink_durable.cpp.
 #include "engine/sink/sink.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::size_t messages_per_turn_max = 64;
 constexpr std::size_t announced_early_per_slot = 4;
 }  // namespace
 
-Sink::Chapter::Chapter(std::unique_ptr<SinkChapter> given)
+Sink::Writing::Writing(std::unique_ptr<SinkVolume> given)
     : list{std::move(given)},
       is_done(list->entries(), false),
       files_left{
@@ -37,27 +37,27 @@ Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<disk::FileI
   ONEHOP_CHECK(io_ != nullptr);
 }
 
-void Sink::add(std::unique_ptr<SinkChapter> chapter, bool is_last) {
-  ONEHOP_CHECK(chapter != nullptr);
+void Sink::add(std::unique_ptr<SinkVolume> volume, bool is_last) {
+  ONEHOP_CHECK(volume != nullptr);
   const std::lock_guard lock{mutex_};
-  added_.push_back({std::move(chapter), is_last});
+  added_.push_back({std::move(volume), is_last});
 }
 
-void Sink::take_chapters() {
+void Sink::take_volumes() {
   const std::lock_guard lock{mutex_};
   for (; !added_.empty(); added_.pop_front()) {
     ONEHOP_CHECK(!has_last_);
     has_last_ = added_.front().is_last;
-    auto made = std::make_unique<Chapter>(std::move(added_.front().chapter));
-    Chapter& chapter = *chapters_.emplace_back(std::move(made));
-    SinkChapter& list = *chapter.list;
+    auto made = std::make_unique<Writing>(std::move(added_.front().volume));
+    Writing& volume = *volumes_.emplace_back(std::move(made));
+    SinkVolume& list = *volume.list;
     ONEHOP_CHECK(list.first_file() >= end_file_);
     list.make_way();
     end_file_ = list.pack_file() + 1;
     for (const std::uint64_t size : list.block_sizes())
       if (size != file_without_blocks) blocks_left_ += blocks_of(size);
     for (auto& [entry, part] : list.parts()) {
-      auto open = std::make_unique<OpenFile>(chapter, destination_->options().digest_kind);
+      auto open = std::make_unique<OpenFile>(volume, destination_->options().digest_kind);
       open->part = std::move(part);
       const int errno_value = open->part.begin(*destination_);
       OpenFile& begun = *open;
@@ -66,23 +66,23 @@ void Sink::take_chapters() {
     }
     list.parts().clear();
     if (list.is_stream())
-      chapter.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
-    chapter.records_left = list.pack().entries().size();
-    if (!list.pack().is_empty()) chapter.pack = std::make_unique<PackSink>(list, commit_);
+      volume.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
+    volume.records_left = list.pack().entries().size();
+    if (!list.pack().is_empty()) volume.pack = std::make_unique<PackSink>(list, commit_);
   }
 }
 
-/// The chapter that a message is about. Null: it has ended, or there is none.
-Sink::Chapter* Sink::chapter_of(std::uint32_t file) {
-  if (file >= end_file_) take_chapters();  // it was added before the message was sent
+/// The volume that a message is about. Null: it has ended, or there is none.
+Sink::Writing* Sink::volume_of(std::uint32_t file) {
+  if (file >= end_file_) take_volumes();  // it was added before the message was sent
   const auto at =
-      std::ranges::find_if(chapters_, [&](const auto& chapter) { return chapter->contains(file); });
-  return at == chapters_.end() ? nullptr : at->get();
+      std::ranges::find_if(volumes_, [&](const auto& volume) { return volume->contains(file); });
+  return at == volumes_.end() ? nullptr : at->get();
 }
 
 std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
                        SpscRing<BlockRef>& from_engine) {
-  take_chapters();
+  take_volumes();
   if (!has_lent_) {
     has_lent_ = true;
     checkpoint_at_ = now;
@@ -102,7 +102,7 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
   if (!is_stopped_) checkpoint_if_due(now);
   if (!is_stopped_) on_pack_failure(commit_.turn(now, finish_folders()));
   tell_packed();
-  end_chapters();
+  end_volumes();
   for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
   return moved;
 }
@@ -110,54 +110,54 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
 void Sink::handle(const BlockRef& message) {
   using Kind = FileMessageKind;
   if (message.kind == Kind::checkpoint || message.kind == Kind::abort) return on_stop(message);
-  Chapter* const chapter = chapter_of(message.file);
-  if (chapter == nullptr) return on_unknown(message);
-  if (chapter->pack && message.file == chapter->list->pack_file() &&
+  Writing* const volume = volume_of(message.file);
+  if (volume == nullptr) return on_unknown(message);
+  if (volume->pack && message.file == volume->list->pack_file() &&
       (message.kind == Kind::block || message.kind == Kind::root))
-    return on_pack(*chapter, message);
+    return on_pack(*volume, message);
   switch (message.kind) {
-    case Kind::block: return on_block(*chapter, message);
-    case Kind::digest: return on_digest(*chapter, message);
-    case Kind::skipped: return on_skipped(*chapter, message);
-    case Kind::hole: return on_hole(*chapter, message);
-    case Kind::root: return on_root(*chapter, message);
+    case Kind::block: return on_block(*volume, message);
+    case Kind::digest: return on_digest(*volume, message);
+    case Kind::skipped: return on_skipped(*volume, message);
+    case Kind::hole: return on_hole(*volume, message);
+    case Kind::root: return on_root(*volume, message);
     default: return fail(message.file, FileFailure::protocol);
   }
 }
 
-/// What comes late of a chapter that has ended changes nothing.
+/// What comes late of a volume that has ended changes nothing.
 void Sink::on_unknown(const BlockRef& message) {
   if (message.kind == FileMessageKind::block) give_back(message);
   if (message.file >= end_file_) fail(message.file, FileFailure::protocol);
 }
 
-bool Sink::is_expected(const Chapter& chapter, const BlockRef& message) {
-  const std::uint32_t entry = chapter.entry_of(message.file);
-  if (entry >= chapter.list->entries() || !chapter.list->is_wanted(entry)) return false;
-  if (chapter.list->pack().contains(entry)) return false;  // of it nothing comes by itself
+bool Sink::is_expected(const Writing& volume, const BlockRef& message) {
+  const std::uint32_t entry = volume.entry_of(message.file);
+  if (entry >= volume.list->entries() || !volume.list->is_wanted(entry)) return false;
+  if (volume.list->pack().contains(entry)) return false;  // of it nothing comes by itself
   if (message.kind == FileMessageKind::root) return true;
-  const std::uint64_t blocks = blocks_of(chapter.list->entry(entry).size);
+  const std::uint64_t blocks = blocks_of(volume.list->entry(entry).size);
   return message.offset % block_bytes == 0 && message.offset / block_bytes < blocks;
 }
 
-void Sink::on_block(Chapter& chapter, const BlockRef& block) {
+void Sink::on_block(Writing& volume, const BlockRef& block) {
   ONEHOP_CHECK(block.slot < writing_.size());
   ONEHOP_CHECK(block.data == pool_.data(block.slot));
   if (is_stopped_) return give_back(block);
   const std::uint64_t index = block.offset / block_bytes;
-  const std::uint32_t entry_index = chapter.entry_of(block.file);
-  if (!is_expected(chapter, block) ||
-      block.length != block_length_at(chapter.list->entry(entry_index).size, block.offset)) {
+  const std::uint32_t entry_index = volume.entry_of(block.file);
+  if (!is_expected(volume, block) ||
+      block.length != block_length_at(volume.list->entry(entry_index).size, block.offset)) {
     give_back(block);
     return fail(block.file, FileFailure::protocol);
   }
-  OpenFile* const open = chapter.is_done[entry_index] ? nullptr : open_file(chapter, block.file);
+  OpenFile* const open = volume.is_done[entry_index] ? nullptr : open_file(volume, block.file);
   if (is_stopped_) return give_back(block);
   if (open == nullptr || open->is_settled(index) ||
       (open->entries.contains(index) && open->entries[index].has_own)) {
     return give_back(block);
   }
-  if (chapter.list->is_there(entry_index)) {
+  if (volume.list->is_there(entry_index)) {
     give_back(block);
     return fail(block.file, FileFailure::differs);
   }
@@ -175,19 +175,19 @@ void Sink::on_block(Chapter& chapter, const BlockRef& block) {
   write(*open, block);
 }
 
-/// A block of the chapter's pack, or the root over it.
-void Sink::on_pack(Chapter& chapter, const BlockRef& message) {
+/// A block of the volume's pack, or the root over it.
+void Sink::on_pack(Writing& volume, const BlockRef& message) {
   if (message.kind == FileMessageKind::root) {
-    if (!is_stopped_) on_pack_failure(chapter.pack->on_root(message.digest));
+    if (!is_stopped_) on_pack_failure(volume.pack->on_root(message.digest));
     return;
   }
   if (!is_stopped_) {
-    const list::Pack& pack = chapter.list->pack();
+    const list::Pack& pack = volume.list->pack();
     ONEHOP_CHECK(message.offset < pack.bytes());  // the engine was given its size
     ONEHOP_CHECK(message.length == block_length_at(pack.bytes(), message.offset));
     --blocks_left_;
-    on_pack_failure(chapter.pack->take(message));
-    chapter.list->count_written(message.length);
+    on_pack_failure(volume.pack->take(message));
+    volume.list->count_written(message.length);
   }
   give_back(message);
 }
@@ -202,10 +202,10 @@ void Sink::write(OpenFile& open, const BlockRef& block) {
     give_back(block);
     return on_stored(open, block);
   }
-  const bool is_piece = open.chapter.list->is_stream();
+  const bool is_piece = open.volume.list->is_stream();
   if (is_piece && stream_->is_ordered() && block.length > 0)
-    return stream_->hold(open.chapter.base + block.offset, block);
-  const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(block.file)).size;
+    return stream_->hold(open.volume.base + block.offset, block);
+  const std::uint64_t size = open.volume.list->entry(open.volume.entry_of(block.file)).size;
   if (block.length == 0 || (!is_piece && disk::is_all_zero({block.data, block.length}) &&
                             open.part.make_hole(block.offset, block.length, size))) {
     give_back(block);
@@ -219,28 +219,28 @@ void Sink::write(OpenFile& open, const BlockRef& block) {
                .fd = is_piece ? stream_->fd() : open.part.fd(),
                .buffer = block.data,
                .bytes = block.length,
-               .offset = open.chapter.base + block.offset,
+               .offset = open.volume.base + block.offset,
                .tag = block.slot});
   collect(false);
 }
 
 /// The file of a block that is announced. Null: that changes nothing, or it failed.
-Sink::OpenFile* Sink::open_announced(Chapter& chapter, const BlockRef& message) {
+Sink::OpenFile* Sink::open_announced(Writing& volume, const BlockRef& message) {
   if (is_stopped_) return nullptr;
-  if (!is_expected(chapter, message)) {
+  if (!is_expected(volume, message)) {
     fail(message.file, FileFailure::protocol);
     return nullptr;
   }
-  if (chapter.is_done[chapter.entry_of(message.file)]) return nullptr;
-  OpenFile* const open = open_file(chapter, message.file);
+  if (volume.is_done[volume.entry_of(message.file)]) return nullptr;
+  OpenFile* const open = open_file(volume, message.file);
   return open == nullptr || open->is_settled(message.offset / block_bytes) ? nullptr : open;
 }
 
-void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
-  OpenFile* const open = open_announced(chapter, message);
+void Sink::on_digest(Writing& volume, const BlockRef& message) {
+  OpenFile* const open = open_announced(volume, message);
   if (open == nullptr) return;
   // Of what is there and the same the sender says `skipped`.
-  if (chapter.list->is_there(chapter.entry_of(message.file)))
+  if (volume.list->is_there(volume.entry_of(message.file)))
     return fail(message.file, FileFailure::differs);
   const auto [at, is_new] = open->entries.try_emplace(message.offset / block_bytes);
   Entry& entry = at->second;
@@ -260,11 +260,11 @@ void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
 
 /// The sender has a block with this tag and does not send it. Where it is the tag of the block that
 /// is there, the block is the sender's, and its digest is the one that was worked out here.
-void Sink::on_skipped(Chapter& chapter, const BlockRef& message) {
-  OpenFile* const open = open_announced(chapter, message);
+void Sink::on_skipped(Writing& volume, const BlockRef& message) {
+  OpenFile* const open = open_announced(volume, message);
   if (open == nullptr) return;
-  const SinkChapter& list = *chapter.list;
-  const std::uint32_t entry_index = chapter.entry_of(message.file);
+  const SinkVolume& list = *volume.list;
+  const std::uint32_t entry_index = volume.entry_of(message.file);
   const std::uint64_t index = message.offset / block_bytes;
   const auto held = list.held_block(entry_index, index);
   const bool is_same = held && held->tag == message.digest;
@@ -282,11 +282,11 @@ void Sink::on_skipped(Chapter& chapter, const BlockRef& message) {
   settle(message.file);
 }
 
-void Sink::on_root(Chapter& chapter, const BlockRef& message) {
+void Sink::on_root(Writing& volume, const BlockRef& message) {
   if (is_stopped_) return;
-  if (!is_expected(chapter, message)) return fail(message.file, FileFailure::protocol);
-  if (chapter.is_done[chapter.entry_of(message.file)]) return;
-  OpenFile* const open = open_file(chapter, message.file);
+  if (!is_expected(volume, message)) return fail(message.file, FileFailure::protocol);
+  if (volume.is_done[volume.entry_of(message.file)]) return;
+  OpenFile* const open = open_file(volume, message.file);
   if (open == nullptr) return;
   if (open->has_root && open->root != message.digest)
     return fail(message.file, FileFailure::protocol);
@@ -305,24 +305,24 @@ void Sink::on_stop(const BlockRef& message) {
 }
 
 /// The state of a file that is not done; nothing when it cannot be opened, which is reported.
-Sink::OpenFile* Sink::open_file(Chapter& chapter, std::uint32_t file) {
+Sink::OpenFile* Sink::open_file(Writing& volume, std::uint32_t file) {
   if (const auto at = open_.find(file); at != open_.end()) return at->second.get();
-  const std::uint32_t entry = chapter.entry_of(file);
-  auto open = std::make_unique<OpenFile>(chapter, destination_->options().digest_kind);
-  if (chapter.list->is_stream()) {
-    if (!is_stream_open(chapter)) return nullptr;
-  } else if (!chapter.list->is_there(entry)) {
-    Result<PartFile> part = PartFile::open(*destination_, chapter.list->entry(entry),
-                                           chapter.list->part_options(entry, true));
+  const std::uint32_t entry = volume.entry_of(file);
+  auto open = std::make_unique<OpenFile>(volume, destination_->options().digest_kind);
+  if (volume.list->is_stream()) {
+    if (!is_stream_open(volume)) return nullptr;
+  } else if (!volume.list->is_there(entry)) {
+    Result<PartFile> part = PartFile::open(*destination_, volume.list->entry(entry),
+                                           volume.list->part_options(entry, true));
     if (part.has_error()) {
       refuse(*open, file, part.error().errno_value);
       if (is_stopped_) return nullptr;
       return open_.emplace(file, std::move(open)).first->second.get();
     }
     open->part = std::move(part).value();
-    chapter.list->count_made(entry);
+    volume.list->count_made(entry);
     for (std::string& folder : open->part.folders_made())
-      chapter.folders_made.push_back(std::move(folder));
+      volume.folders_made.push_back(std::move(folder));
   }
   return open_.emplace(file, std::move(open)).first->second.get();
 }
@@ -333,12 +333,12 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   Entry& entry = open.entries.at(index);
   entry.is_stored = true;
   unsynced_bytes_ += block.length;
-  SinkChapter& list = *open.chapter.list;
+  SinkVolume& list = *open.volume.list;
   list.count_written(block.length);
   // Nothing of it can be resumed.
   if (list.is_stream() || open.fault != 0) return settle(block.file);
   const Claim stored{index, entry.own};
-  const auto held = list.held_block(open.chapter.entry_of(block.file), index);
+  const auto held = list.held_block(open.volume.entry_of(block.file), index);
   const bool is_recorded = held && held->digest == entry.own;
   if (!is_recorded && !open.is_sync_broken) {
     if (const int errno_value = open.part.record({&stored, 1}); errno_value != 0)
@@ -351,7 +351,7 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
 /// agrees, it goes to the tree.
 void Sink::settle(std::uint32_t file) {
   OpenFile& open = *open_.at(file);
-  const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(file)).size;
+  const std::uint64_t size = open.volume.list->entry(open.volume.entry_of(file)).size;
   const auto is_matched = [](const Entry& entry) {
     return entry.is_stored && entry.has_announced && entry.own == entry.announced;
   };
@@ -370,7 +370,7 @@ void Sink::settle(std::uint32_t file) {
 
 void Sink::finish_if_complete(std::uint32_t file) {
   const OpenFile& open = *open_.at(file);
-  const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(file)).size;
+  const std::uint64_t size = open.volume.list->entry(open.volume.entry_of(file)).size;
   if (is_stopped_ || !open.has_root || open.next_leaf < blocks_of(size)) return;
   ONEHOP_CHECK(open.entries.empty());
   if (!open.is_other && open.tree.root() != open.root)

@@ -2,7 +2,7 @@
 // Sink: the receiving half of file I/O. It writes blocks where they belong, in any order, and gives
 // a file its final name only when every block and the root have the announced digests.
 //
-//   add() ─▶ chapters, in order; a message finds its own by the file's index on the wire
+//   add() ─▶ volumes, in order; a message finds its own by the file's index on the wire
 //   engine ─▶ block ─▶ own digest ─▶ write ─▶ journal; the buffer goes back to the engine
 //                          │           └─▶ once a second and per 16 MiB: fdatasync of both
 //   engine ─▶ digest ─▶ the same? ─▶ tree
@@ -10,11 +10,11 @@
 //   engine ─▶ hole ───▶ zeros, or a hole, in the part ─▶ tree
 //   engine ─▶ root ──────────────▶ the tree's? ─▶ sync, rename ─▶ file_done ─▶ engine
 //
-// A chapter ends when all before it have ended, all its files are in place and its pack's root was
+// A volume ends when all before it have ended, all its files are in place and its pack's root was
 // checked. Then its folders get mode and time, and only then the last message about its files is
 // told: who has heard of all files has heard of a session that is complete.
 //
-// One file thread owns the Sink and calls turn(); chapters come from any thread. After a failure
+// One file thread owns the Sink and calls turn(); volumes come from any thread. After a failure
 // the Sink writes nothing more and only gives buffers back; `.part` and journal stay for the next
 // session. It opens paths from the peer only below the destination's descriptor (confined.hpp).
 #pragma once
@@ -36,7 +36,7 @@
 #include "engine/disk/file_worker.hpp"
 #include "engine/sink/pack_sink.hpp"
 #include "engine/sink/part_file.hpp"
-#include "engine/sink/sink_chapter.hpp"
+#include "engine/sink/sink_volume.hpp"
 #include "engine/sink/stream_output.hpp"
 
 namespace onehop::sink {
@@ -56,9 +56,9 @@ class Sink final : public disk::FileWorker {
   /// The kernel may still read from the pool's memory until nothing is in flight.
   ~Sink() override { io_->wait_all(); }
 
-  /// add hands over the next chapter, in order of the indices, before a message of it can come. Any
+  /// add hands over the next volume, in order of the indices, before a message of it can come. Any
   /// thread, until is_last was added.
-  void add(std::unique_ptr<SinkChapter> chapter, bool is_last);
+  void add(std::unique_ptr<SinkVolume> volume, bool is_last);
 
   /// turn: see FileWorker. The first one lends every buffer.
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
@@ -66,7 +66,7 @@ class Sink final : public disk::FileWorker {
   /// close makes durable what arrived and removes what is empty; abort implies it.
   void close() override;
 
-  /// is_over: the last chapter has ended, or the Sink failed or was aborted.
+  /// is_over: the last volume has ended, or the Sink failed or was aborted.
   [[nodiscard]] bool is_over() const noexcept {
     return (is_stopped_ || is_complete()) && outbox_.empty();
   }
@@ -85,9 +85,9 @@ class Sink final : public disk::FileWorker {
     Digest own{}, announced{};
     bool has_own = false, has_announced = false, is_stored = false;
   };
-  /// A chapter from add() to its end.
-  struct Chapter {
-    explicit Chapter(std::unique_ptr<SinkChapter> given);
+  /// A volume from add() to its end.
+  struct Writing {
+    explicit Writing(std::unique_ptr<SinkVolume> given);
     std::uint64_t base = 0;  ///< of a piece: its place in the stream
     [[nodiscard]] std::uint32_t entry_of(std::uint32_t file) const noexcept {
       return file - list->first_file();
@@ -100,7 +100,7 @@ class Sink final : public disk::FileWorker {
     [[nodiscard]] bool is_gathered() const noexcept {
       return files_left == records_left && (!pack || pack->is_verified());
     }
-    const std::unique_ptr<SinkChapter> list;
+    const std::unique_ptr<SinkVolume> list;
     std::unique_ptr<PackSink> pack;  // null: nothing is packed
     std::vector<bool> is_done;       // by entry
     std::size_t files_left = 0;
@@ -110,12 +110,12 @@ class Sink final : public disk::FileWorker {
     bool are_folders_finishing = false, are_folders_finished = false;
   };
   struct OpenFile {
-    OpenFile(Chapter& its_chapter, crypto::DigestKind kind) : chapter{its_chapter}, tree{kind} {}
+    OpenFile(Writing& its_volume, crypto::DigestKind kind) : volume{its_volume}, tree{kind} {}
     /// is_settled: nothing that comes of this block changes anything.
     [[nodiscard]] bool is_settled(std::uint64_t block) const {
       return block < next_leaf || boost::icl::contains(holes, block);
     }
-    Chapter& chapter;
+    Writing& volume;
     PartFile part;          ///< not open: the file is there and is only compared
     bool is_other = false;  ///< FileAction::compare: a block differs from what was announced
     int fault = 0;          ///< not 0: the file is left out for this
@@ -129,21 +129,21 @@ class Sink final : public disk::FileWorker {
   };
 
   // sink.cpp
-  [[nodiscard]] bool is_complete() const noexcept { return has_last_ && chapters_.empty(); }
-  void take_chapters();
-  [[nodiscard]] Chapter* chapter_of(std::uint32_t file);
+  [[nodiscard]] bool is_complete() const noexcept { return has_last_ && volumes_.empty(); }
+  void take_volumes();
+  [[nodiscard]] Writing* volume_of(std::uint32_t file);
   void handle(const BlockRef& message);
   void on_unknown(const BlockRef& message);
-  void on_block(Chapter& chapter, const BlockRef& block);
-  void on_pack(Chapter& chapter, const BlockRef& message);
+  void on_block(Writing& volume, const BlockRef& block);
+  void on_pack(Writing& volume, const BlockRef& message);
   void on_pack_failure(const std::optional<PackFailure>& failure);
-  void on_digest(Chapter& chapter, const BlockRef& message);
-  void on_skipped(Chapter& chapter, const BlockRef& message);
-  [[nodiscard]] OpenFile* open_announced(Chapter& chapter, const BlockRef& message);
-  void on_root(Chapter& chapter, const BlockRef& message);
+  void on_digest(Writing& volume, const BlockRef& message);
+  void on_skipped(Writing& volume, const BlockRef& message);
+  [[nodiscard]] OpenFile* open_announced(Writing& volume, const BlockRef& message);
+  void on_root(Writing& volume, const BlockRef& message);
   void on_stop(const BlockRef& message);
-  [[nodiscard]] static bool is_expected(const Chapter& chapter, const BlockRef& message);
-  [[nodiscard]] OpenFile* open_file(Chapter& chapter, std::uint32_t file);
+  [[nodiscard]] static bool is_expected(const Writing& volume, const BlockRef& message);
+  [[nodiscard]] OpenFile* open_file(Writing& volume, std::uint32_t file);
   void write(OpenFile& open, const BlockRef& block);
   void on_stored(OpenFile& open, const BlockRef& block);
   void settle(std::uint32_t file);
@@ -153,23 +153,23 @@ class Sink final : public disk::FileWorker {
   void fail(std::uint32_t file, FileFailure failure, int errno_value = 0);
 
   // sink_holes.cpp
-  void on_hole(Chapter& chapter, const BlockRef& run);
+  void on_hole(Writing& volume, const BlockRef& run);
   [[nodiscard]] bool add_hole(OpenFile& open, const BlockRef& run);
-  void hold_hole(const Chapter& chapter, const BlockRef& run);
+  void hold_hole(const Writing& volume, const BlockRef& run);
   void settle_holes(OpenFile& open, std::uint64_t size);
 
-  // sink_chapters.cpp
-  void tell(Chapter& chapter, const BlockRef& done);
+  // sink_volumes.cpp
+  void tell(Writing& volume, const BlockRef& done);
   void tell_packed();
   bool finish_folders();
-  void end_chapters();
+  void end_volumes();
   void tell_held();
 
   // sink_stream.cpp
-  [[nodiscard]] bool is_stream_open(Chapter& chapter);
+  [[nodiscard]] bool is_stream_open(Writing& volume);
   void write_stream();
   void drop_stream();
-  [[nodiscard]] bool finish_stream(Chapter& last);
+  [[nodiscard]] bool finish_stream(Writing& last);
 
   // sink_durable.cpp
   void collect(bool is_waiting);
@@ -190,14 +190,14 @@ class Sink final : public disk::FileWorker {
   std::unique_ptr<disk::FileIo> io_;
   disk::BlockPool pool_;
   struct Added {
-    std::unique_ptr<SinkChapter> chapter;
+    std::unique_ptr<SinkVolume> volume;
     bool is_last = false;
   };
-  std::mutex mutex_;                               // of added_
-  std::deque<Added> added_;                        // not looked at yet
-  std::deque<std::unique_ptr<Chapter>> chapters_;  // that have not ended, in order
-  std::uint32_t end_file_ = 0;                     // behind the newest chapter
-  PackCommit commit_;  // after chapters_: its thread, which reads of them, ends first
+  std::mutex mutex_;                              // of added_
+  std::deque<Added> added_;                       // not looked at yet
+  std::deque<std::unique_ptr<Writing>> volumes_;  // that have not ended, in order
+  std::uint32_t end_file_ = 0;                    // behind the newest volume
+  PackCommit commit_;  // after volumes_: its thread, which reads of them, ends first
   std::optional<StreamOutput> stream_;  // once something of it has come
   std::uint64_t stream_bytes_ = 0;      // of the pieces so far
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;  // by index on the wire
@@ -215,7 +215,7 @@ class Sink final : public disk::FileWorker {
   Instant checkpoint_at_{};
   std::uint64_t unsynced_bytes_ = 0;  // stored since the last checkpoint began
   std::uint64_t checkpoints_total_ = 0;
-  bool has_last_ = false;  // the last chapter is or was in chapters_
+  bool has_last_ = false;  // the last volume is or was in volumes_
   bool has_lent_ = false, is_stopped_ = false, is_closed_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SinkChapter, the comparison: what is there already, block by block. Of each block the sender is
+// SinkVolume, the comparison: what is there already, block by block. Of each block the sender is
 // told a tag, and the tree takes the digest (crypto/content_mac.hpp).
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "engine/disk/extents.hpp"
 #include "engine/disk/file_bytes.hpp"
 #include "engine/disk/zero_block.hpp"
-#include "engine/sink/sink_chapter.hpp"
+#include "engine/sink/sink_volume.hpp"
 
 namespace onehop::sink {
 
@@ -25,7 +25,7 @@ constexpr std::uint64_t hole_blocks_compared_max = std::uint64_t{1} << 22;
 
 }  // namespace
 
-PackHeld SinkChapter::held(std::uint32_t entry) const {
+PackHeld SinkVolume::held(std::uint32_t entry) const {
   PackHeld held{.is_kept = actions_[entry] == list::FileAction::compare,
                 .name_number = delivered_number(entry)};
   held.block = held_block(entry, 0);
@@ -35,7 +35,7 @@ PackHeld SinkChapter::held(std::uint32_t entry) const {
   return held;
 }
 
-std::optional<HeldBlock> SinkChapter::held_block(std::uint32_t entry, std::uint64_t block) const {
+std::optional<HeldBlock> SinkVolume::held_block(std::uint32_t entry, std::uint64_t block) const {
   const std::vector<Claim>& claims = claims_of(entry);
   const auto at = std::ranges::lower_bound(claims, block, {}, &Claim::block);
   if (at == claims.end() || at->block != block) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<HeldBlock> SinkChapter::held_block(std::uint32_t entry, std::uint6
 }
 
 /// The file is there, perhaps this very one. All of it is offered, nothing written.
-Result<void> SinkChapter::compare(std::uint32_t entry, int folder, const std::string& leaf) {
+Result<void> SinkVolume::compare(std::uint32_t entry, int folder, const std::string& leaf) {
   const list::ManifestEntry& file = manifest_.files[entry];
   if (file.is_symlink()) return compare_symlink(entry, folder, leaf);
   const Fd there = disk::open_beneath(folder, leaf, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -64,8 +64,7 @@ Result<void> SinkChapter::compare(std::uint32_t entry, int folder, const std::st
   return success();
 }
 
-Result<void> SinkChapter::compare_symlink(std::uint32_t entry, int folder,
-                                          const std::string& leaf) {
+Result<void> SinkVolume::compare_symlink(std::uint32_t entry, int folder, const std::string& leaf) {
   const list::ManifestEntry& link = manifest_.files[entry];
   buffer_.resize(block_bytes);
   char* const target = reinterpret_cast<char*>(buffer_.data());
@@ -82,7 +81,7 @@ Result<void> SinkChapter::compare_symlink(std::uint32_t entry, int folder,
   return success();
 }
 
-void SinkChapter::note_other(std::uint32_t entry, const struct stat& status) {
+void SinkVolume::note_other(std::uint32_t entry, const struct stat& status) {
   const list::ManifestEntry& file = manifest_.files[entry];
   const timespec offered = disk::time_of(file.mtime_ns);
   const bool is_same_mode = file.is_symlink() || (status.st_mode & 0777) == mode_of(entry);
@@ -92,7 +91,7 @@ void SinkChapter::note_other(std::uint32_t entry, const struct stat& status) {
 }
 
 /// What keeps no mode or time, or is another user's, stays as it is.
-void SinkChapter::bring_over(std::uint32_t entry, int folder) const {
+void SinkVolume::bring_over(std::uint32_t entry, int folder) const {
   const auto other = others_.find(entry);
   if (other == others_.end()) return;
   const list::ManifestEntry& file = manifest_.files[entry];
@@ -116,15 +115,15 @@ void SinkChapter::bring_over(std::uint32_t entry, int folder) const {
 }
 
 /// What a block is to the tree, and to the sender.
-HeldBlock SinkChapter::hash(std::span<const std::byte> content) {
+HeldBlock SinkVolume::hash(std::span<const std::byte> content) {
   return {.digest = crypto::block_digest(destination_->options().digest_kind, content),
           .tag = mac_->tag(content)};
 }
 
 /// The listed blocks, which ascend, as they are on the disk now. One that cannot be read is left
 /// out, and what lies in a hole is not read.
-SinkChapter::Found SinkChapter::hash_listed(int fd, std::uint64_t size,
-                                            const std::vector<Claim>& listed) {
+SinkVolume::Found SinkVolume::hash_listed(int fd, std::uint64_t size,
+                                          const std::vector<Claim>& listed) {
   Found found;
   found.claims.reserve(listed.size());
   found.digests.reserve(listed.size());
@@ -148,7 +147,7 @@ SinkChapter::Found SinkChapter::hash_listed(int fd, std::uint64_t size,
   return found;
 }
 
-void SinkChapter::claim(std::uint32_t entry, Found found) {
+void SinkVolume::claim(std::uint32_t entry, Found found) {
   found_.resize(entries());
   found_[entry] = std::move(found);
 }

@@ -54,14 +54,14 @@ void Sink::on_written(std::uint32_t slot, std::int64_t result) {
   ONEHOP_CHECK(open.writes_in_flight > 0);
   --open.writes_in_flight;
   give_back(block);
-  const bool is_piece = open.chapter.list->is_stream();
+  const bool is_piece = open.volume.list->is_stream();
   const std::span<const std::byte> bytes{block.data, block.length};
   int errno_value = result < 0 ? static_cast<int>(-result) : 0;
   // A short write is at the end of something; the next one tells of what.
   if (result >= 0 && std::cmp_less(result, block.length))
     errno_value = disk::write_at(
         is_piece ? stream_->fd() : open.part.fd(), bytes.subspan(static_cast<std::size_t>(result)),
-        open.chapter.base + block.offset + static_cast<std::uint64_t>(result));
+        open.volume.base + block.offset + static_cast<std::uint64_t>(result));
   if (errno_value != 0 && (is_piece || disk::is_disk_fault(errno_value)))
     return fail(block.file, FileFailure::write_error, errno_value);
   if (errno_value != 0) refuse(open, block.file, errno_value);
@@ -70,7 +70,7 @@ void Sink::on_written(std::uint32_t slot, std::int64_t result) {
   for (disk::HoleRun run = disk::next_hole(bytes, 0); run.begin < run.end;
        run = disk::next_hole(bytes, run.end))
     if (!open.part.make_hole(block.offset + run.begin, run.end - run.begin,
-                             open.chapter.list->entry(open.chapter.entry_of(block.file)).size))
+                             open.volume.list->entry(open.volume.entry_of(block.file)).size))
       break;
   on_stored(open, block);
 }
@@ -125,7 +125,7 @@ void Sink::make_durable() {
   if (!is_stopped_) (void)finish_folders();
   on_pack_failure(commit_.commit_all());
   tell_packed();
-  end_chapters();
+  end_volumes();
 }
 
 void Sink::finish(std::uint32_t file) {
@@ -135,9 +135,9 @@ void Sink::finish(std::uint32_t file) {
   ONEHOP_CHECK(open.writes_in_flight == 0);
   while (open.is_syncing) collect(true);
   if (is_stopped_) return;
-  Chapter& chapter = open.chapter;
-  SinkChapter& list = *chapter.list;
-  const std::uint32_t entry = chapter.entry_of(file);
+  Writing& volume = open.volume;
+  SinkVolume& list = *volume.list;
+  const std::uint32_t entry = volume.entry_of(file);
   BlockRef done{.file = file,
                 .kind = FileMessageKind::file_done,
                 .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there,
@@ -152,15 +152,15 @@ void Sink::finish(std::uint32_t file) {
   } else {
     if (!finish_part(open, file, done)) return;
   }
-  chapter.is_done[entry] = true;
+  volume.is_done[entry] = true;
   open_.erase(at);
-  tell(chapter, done);
+  tell(volume, done);
 }
 
 /// False: it failed, which was told.
 bool Sink::finish_part(OpenFile& open, std::uint32_t file, BlockRef& done) {
-  const SinkChapter& list = *open.chapter.list;
-  const std::uint32_t entry = open.chapter.entry_of(file);
+  const SinkVolume& list = *open.volume.list;
+  const std::uint32_t entry = open.volume.entry_of(file);
   FinishResult result;
   if (open.fault == 0)
     result = open.part.finish(*destination_, list.entry(entry), list.policy_of(entry));
@@ -210,7 +210,7 @@ void Sink::close() {
   tell_held();
   bool is_nothing_kept = done_total_ == 0;
   for (auto& [file, open] : open_) {
-    const bool is_claimed = !open->chapter.list->claims_of(open->chapter.entry_of(file)).empty();
+    const bool is_claimed = !open->volume.list->claims_of(open->volume.entry_of(file)).empty();
     if (open->fault != 0 && open->part.is_open()) open->part.drop();
     if (!open->has_received && !is_claimed && open->part.is_open()) open->part.remove();
     is_nothing_kept = is_nothing_kept && !open->part.is_open();
@@ -223,8 +223,8 @@ void Sink::close() {
 
 /// Only folders that this session made, and only while they are empty: rmdir refuses the others.
 void Sink::remove_folders_made() noexcept {
-  for (const auto& chapter : chapters_ | std::views::reverse)
-    for (const std::string& path : chapter->folders_made | std::views::reverse) {
+  for (const auto& volume : volumes_ | std::views::reverse)
+    for (const std::string& path : volume->folders_made | std::views::reverse) {
       const Result<disk::Place> place = disk::open_place(destination_->root(), path, false);
       if (place.has_value())
         ::unlinkat(place.value().folder.get(), place.value().leaf.c_str(), AT_REMOVEDIR);

@@ -12,12 +12,12 @@
 
 namespace onehop::sink {
 
-void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
+void Sink::on_hole(Writing& volume, const BlockRef& run) {
   if (is_stopped_) return;
-  const std::uint32_t entry = chapter.entry_of(run.file);
-  if (!is_expected(chapter, run)) return fail(run.file, FileFailure::protocol);
-  if (chapter.is_done[entry]) return;
-  SinkChapter& list = *chapter.list;
+  const std::uint32_t entry = volume.entry_of(run.file);
+  if (!is_expected(volume, run)) return fail(run.file, FileFailure::protocol);
+  if (volume.is_done[entry]) return;
+  SinkVolume& list = *volume.list;
   const std::uint64_t size = list.entry(entry).size, first = run.offset / block_bytes,
                       end = first + blocks_of(run.length);
   const std::uint64_t left = size - run.offset;
@@ -25,9 +25,9 @@ void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
   if (run.length == 0 || !is_whole) return fail(run.file, FileFailure::protocol);
   // Of a file that is there the sender announces what is alike by digests.
   if (list.is_there(entry)) return fail(run.file, FileFailure::differs);
-  OpenFile* const open = open_file(chapter, run.file);
+  OpenFile* const open = open_file(volume, run.file);
   if (open == nullptr) return;
-  if (list.is_stream()) return hold_hole(chapter, run);
+  if (list.is_stream()) return hold_hole(volume, run);
   // A block that came or was announced is no hole: it may be written at this moment.
   const bool is_known =
       first < open->next_leaf || std::ranges::any_of(open->entries, [&](const auto& block) {
@@ -56,10 +56,10 @@ bool Sink::add_hole(OpenFile& open, const BlockRef& run) {
 }
 
 /// Where blocks are written in order the zeros are, too. A piece of a stream has no hole.
-void Sink::hold_hole(const Chapter& chapter, const BlockRef& run) {
+void Sink::hold_hole(const Writing& volume, const BlockRef& run) {
   if (!stream_->is_ordered() || stream_->held_total() >= entries_max)
     return fail(run.file, FileFailure::protocol);
-  stream_->hold(chapter.base + run.offset, run);
+  stream_->hold(volume.base + run.offset, run);
 }
 
 /// The tree takes the runs that are next.

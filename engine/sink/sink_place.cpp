@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SinkChapter, the places: the folder that an entry is to be in, and what bars it.
+// SinkVolume, the places: the folder that an entry is to be in, and what bars it.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "engine/base/display_name.hpp"
 #include "engine/disk/confined.hpp"
 #include "engine/disk/folder_cache.hpp"
-#include "engine/sink/sink_chapter.hpp"
+#include "engine/sink/sink_volume.hpp"
 
 namespace onehop::sink {
 
@@ -29,7 +29,7 @@ int write_fault(int folder) noexcept {
 }  // namespace
 
 /// The folder that the entry is to be in; nothing: it is missing.
-Result<std::optional<int>> SinkChapter::folder_of(std::uint32_t entry) {
+Result<std::optional<int>> SinkVolume::folder_of(std::uint32_t entry) {
   const std::string& name = manifest_.files[entry].name;
   const std::string_view path = disk::parent_of(name);
   if (!path.empty() && path == missing_path_) return std::optional<int>{};
@@ -52,7 +52,7 @@ Result<std::optional<int>> SinkChapter::folder_of(std::uint32_t entry) {
 
 /// Why `path`, of which some component is no folder, cannot be one. 0: that is a file, and gives
 /// way to a folder.
-int SinkChapter::fault_above(std::uint32_t entry, std::string_view path) {
+int SinkVolume::fault_above(std::uint32_t entry, std::string_view path) {
   for (std::size_t end = 0; end < path.size(); ++end) {
     end = std::min(path.find('/', end), path.size());
     std::string folder{path.substr(0, end)};
@@ -71,7 +71,7 @@ int SinkChapter::fault_above(std::uint32_t entry, std::string_view path) {
 
 /// Whether what is new can be made and get its name where `name` leads. What is renamed from the
 /// stage, which lies in the root, can only get a name on its file system.
-Result<void> SinkChapter::check_place(const std::string& name, bool is_staged) {
+Result<void> SinkVolume::check_place(const std::string& name, bool is_staged) {
   std::string_view path = disk::parent_of(name);
   if (path != place_path_) {
     place_path_ = path;
@@ -86,9 +86,9 @@ Result<void> SinkChapter::check_place(const std::string& name, bool is_staged) {
                      fault == EXDEV ? "Receive what belongs there with --dir there" : "", fault);
 }
 
-/// A file gives way to a folder that a file of this chapter comes into, or that is offered empty.
+/// A file gives way to a folder that a file of this volume comes into, or that is offered empty.
 /// Otherwise it stays, and all that was to be there is left out: a link may still be refused.
-void SinkChapter::check_ways() {
+void SinkVolume::check_ways() {
   std::set<std::string_view> filled, doubted;
   const auto way_of = [&](std::string_view name) {
     std::size_t end = name.find('/');
@@ -115,13 +115,13 @@ void SinkChapter::check_ways() {
   });
 }
 
-void SinkChapter::discard_left() const {
+void SinkVolume::discard_left() const {
   for (const auto& [entry, stems] : left_)
     if (actions_[entry] != list::FileAction::compare)
       PartFile::discard(*destination_, manifest_.files[entry], stems);
 }
 
-void SinkChapter::make_way() const {
+void SinkVolume::make_way() const {
   for (const std::string& path : ways_) {
     const Result<disk::Place> place = disk::open_place(destination_->root(), path, false);
     struct stat status {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SinkChapter::prepare(): what can be refused is refused here, before the peer is told "accepted".
+// SinkVolume::prepare(): what can be refused is refused here, before the peer is told "accepted".
 //
 //   1 the manifest is valid and the one that was approved
 //   2 names that the file system cannot hold, as a NameProbe found them before; they are no part
@@ -22,7 +22,7 @@
 #include "engine/disk/entry_fault.hpp"
 #include "engine/disk/file_bytes.hpp"
 #include "engine/disk/folder_cache.hpp"
-#include "engine/sink/sink_chapter.hpp"
+#include "engine/sink/sink_volume.hpp"
 
 namespace onehop::sink {
 
@@ -59,11 +59,11 @@ Error gave_up() {
 
 }  // namespace
 
-SinkChapter::SinkChapter(std::shared_ptr<Destination> destination,
-                         std::shared_ptr<const list::Manifest> manifest, SinkChapterOptions options)
+SinkVolume::SinkVolume(std::shared_ptr<Destination> destination,
+                       std::shared_ptr<const list::Volume> volume, SinkVolumeOptions options)
     : destination_{std::move(destination)},
-      shared_manifest_{std::move(manifest)},
-      manifest_{*shared_manifest_},
+      volume_{std::move(volume)},
+      manifest_{*volume_->manifest},
       options_{std::move(options)},
       has_pack_{list::has_pack(manifest_)},
       actions_(manifest_.files.size(), list::FileAction::send),
@@ -77,19 +77,20 @@ SinkChapter::SinkChapter(std::shared_ptr<Destination> destination,
                options_.name_faults.size() == manifest_.files.size());
 }
 
-Result<std::unique_ptr<SinkChapter>> SinkChapter::prepare(
-    std::shared_ptr<Destination> destination, std::shared_ptr<const list::Manifest> manifest,
-    SinkChapterOptions options) {
-  if (!manifest->files.empty()) {
-    ONEHOP_TRYV(list::validate(*manifest, destination->options().limits));
+Result<std::unique_ptr<SinkVolume>> SinkVolume::prepare(std::shared_ptr<Destination> destination,
+                                                        std::shared_ptr<const list::Volume> volume,
+                                                        SinkVolumeOptions options) {
+  const list::Manifest& manifest = *volume->manifest;
+  if (!manifest.files.empty()) {
+    ONEHOP_TRYV(list::validate(manifest, destination->options().limits));
   }
-  if (list::manifest_hash(*manifest) != options.approved)
+  if (list::manifest_hash(manifest) != volume->manifest_hash)
     return Error{ExitCode::local_file_error, "receive the files",
                  "the list is not the one that was approved", "Nothing was written"};
   if (destination->names().is_folding()) destination->symlinks().set_folding();
-  destination->symlinks().offer(*manifest);
-  std::unique_ptr<SinkChapter> self{
-      new SinkChapter{std::move(destination), std::move(manifest), std::move(options)}};
+  destination->symlinks().offer(manifest);
+  std::unique_ptr<SinkVolume> self{
+      new SinkVolume{std::move(destination), std::move(volume), std::move(options)}};
   ONEHOP_TRYV(self->check_stream());
   if (!self->is_stream_) {
     self->mac_.emplace(self->destination_->options().compare_key);
@@ -105,33 +106,46 @@ Result<std::unique_ptr<SinkChapter>> SinkChapter::prepare(
 }
 
 /// What is small goes in shared blocks, as the sender works out for itself from our answer.
-void SinkChapter::make_pack() {
+void SinkVolume::make_pack() {
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
     const bool has_some = !claims_of(entry).empty() || (is_expected_[entry] && !has_part(entry));
     if (has_some && actions_[entry] == list::FileAction::send)
       actions_[entry] = list::FileAction::resume;
   }
-  pack_ = list::Pack::make(manifest_, destination_->options().digest_kind, actions_);
-  pack_roots_ = std::make_shared<list::PackRoots>(pack_.entries().size());
+  pack_ = std::make_shared<const list::Pack>(
+      list::Pack::make(manifest_, destination_->options().digest_kind, actions_));
+  pack_roots_ = std::make_shared<list::PackRoots>(pack_->entries().size());
 }
 
-OnExist SinkChapter::policy_of(std::uint32_t entry) const noexcept {
+list::Answer SinkVolume::answer() const {
+  list::Answer answer{.actions = actions_, .pack_roots = pack_roots_, .pack = pack_};
+  for (std::uint32_t i = 0; i < entries(); ++i) {
+    if (actions_[i] == list::FileAction::name_refused)
+      answer.name_faults.push_back(static_cast<std::uint8_t>(name_fault(i)));
+    if (actions_[i] != list::FileAction::resume) continue;
+    answer.claims.resize(entries());
+    answer.claims[i] = claims_of(i);
+  }
+  return answer;
+}
+
+OnExist SinkVolume::policy_of(std::uint32_t entry) const noexcept {
   return options_.on_exist_of.empty() ? options_.on_exist : options_.on_exist_of[entry];
 }
 
-PartOptions SinkChapter::part_options(std::uint32_t entry, bool is_creating) const {
+PartOptions SinkVolume::part_options(std::uint32_t entry, bool is_creating) const {
   const auto left = left_.find(entry);
   return {.stems = left == left_.end() ? PartStems{} : left->second, .is_creating = is_creating};
 }
 
 /// Whoever offers names could ask with them what is here. Nobody has agreed to tell yet.
-Error SinkChapter::of_destination(std::uint32_t entry, Error why) const {
+Error SinkVolume::of_destination(std::uint32_t entry, Error why) const {
   if (options_.is_unsaid != nullptr && policy_of(entry) == OnExist::ask) *options_.is_unsaid = true;
   return why;
 }
 
 /// A conflict of kind has an answer without a question, and is asked about beside the others alone.
-Result<void> SinkChapter::check_existing() {
+Result<void> SinkVolume::check_existing() {
   std::optional<Error> first;
   const std::size_t listed = options_.conflicts == nullptr ? 0 : options_.conflicts->size();
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
@@ -159,7 +173,7 @@ Result<void> SinkChapter::check_existing() {
   return std::move(*first);
 }
 
-void SinkChapter::refuse(std::uint32_t entry, int fault) {
+void SinkVolume::refuse(std::uint32_t entry, int fault) {
   name_faults_.resize(entries());
   name_faults_[entry] = fault;
   actions_[entry] = list::FileAction::name_refused;
@@ -168,7 +182,7 @@ void SinkChapter::refuse(std::uint32_t entry, int fault) {
   if (!found_.empty()) found_[entry] = {};
 }
 
-Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
+Result<void> SinkVolume::check_existing_name(std::uint32_t entry) {
   const list::ManifestEntry& file = manifest_.files[entry];
   if (const int fault = name_fault(entry); fault != 0) {
     actions_[entry] =
@@ -212,7 +226,7 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
 }
 
 /// Something has the name of a folder.
-Result<void> SinkChapter::check_folder(std::uint32_t entry, const struct stat& status) {
+Result<void> SinkVolume::check_folder(std::uint32_t entry, const struct stat& status) {
   if (S_ISDIR(status.st_mode)) return success();
   if (fault_above(entry, manifest_.files[entry].name) == 0) return success();
   return conflict(entry, status, kind_fault(manifest_.files[entry], status),
@@ -220,8 +234,8 @@ Result<void> SinkChapter::check_folder(std::uint32_t entry, const struct stat& s
 }
 
 /// To the nanosecond: where the file system keeps coarser times, files are compared by digest.
-bool SinkChapter::is_assumed(const list::ManifestEntry& file,
-                             const struct stat& status) const noexcept {
+bool SinkVolume::is_assumed(const list::ManifestEntry& file,
+                            const struct stat& status) const noexcept {
   const timespec offered = disk::time_of(file.mtime_ns);
   return options_.is_quick && is_kind_and_size(file, status) &&
          status.st_mtim.tv_sec == offered.tv_sec && status.st_mtim.tv_nsec == offered.tv_nsec;
@@ -229,7 +243,7 @@ bool SinkChapter::is_assumed(const list::ManifestEntry& file,
 
 /// The number of the name (0: the announced one) under which a session that died delivered this
 /// very file, if it did and nobody has written to it since.
-std::optional<unsigned> SinkChapter::find_delivered(std::uint32_t entry, int folder) const {
+std::optional<unsigned> SinkVolume::find_delivered(std::uint32_t entry, int folder) const {
   const list::ManifestEntry& file = manifest_.files[entry];
   disk::SessionJournal& session = destination_->session();
   if (session.is_empty() || policy_of(entry) == OnExist::skip)
@@ -251,8 +265,8 @@ std::optional<unsigned> SinkChapter::find_delivered(std::uint32_t entry, int fol
 }
 
 /// kind_fault: the entry alone is left out for it; 0: somebody has to choose.
-Error SinkChapter::conflict(std::uint32_t entry, const struct stat& status, int kind_fault,
-                            std::string_view cause, std::string_view hint) {
+Error SinkVolume::conflict(std::uint32_t entry, const struct stat& status, int kind_fault,
+                           std::string_view cause, std::string_view hint) {
   const bool is_regular = S_ISREG(status.st_mode);
   ++conflicts_total_;
   is_kind_conflict_ = kind_fault != 0;
@@ -266,7 +280,7 @@ Error SinkChapter::conflict(std::uint32_t entry, const struct stat& status, int 
 }
 
 /// The final name exists: the policy decides. An empty folder gives way to a file.
-Result<void> SinkChapter::apply_policy(std::uint32_t entry, const struct stat& status, int folder) {
+Result<void> SinkVolume::apply_policy(std::uint32_t entry, const struct stat& status, int folder) {
   const list::ManifestEntry& file = manifest_.files[entry];
   const std::string leaf{disk::leaf_of(file.name)};
   const bool is_alike = is_kind(file, status);
@@ -300,7 +314,7 @@ Result<void> SinkChapter::apply_policy(std::uint32_t entry, const struct stat& s
 }
 
 /// OnExist::skip: what has the name keeps it. Its size can show only that it is another file.
-void SinkChapter::keep(std::uint32_t entry, const struct stat& status, int folder) {
+void SinkVolume::keep(std::uint32_t entry, const struct stat& status, int folder) {
   const std::uint64_t size = manifest_.files[entry].size;
   const bool is_alike = is_kind_and_size(manifest_.files[entry], status);
   const bool is_read =
@@ -314,7 +328,7 @@ void SinkChapter::keep(std::uint32_t entry, const struct stat& status, int folde
   if (!is_read) claim(entry, {});
 }
 
-Result<void> SinkChapter::find_part(std::uint32_t entry) {
+Result<void> SinkVolume::find_part(std::uint32_t entry) {
   const list::ManifestEntry& file = manifest_.files[entry];
   if (!left_.contains(entry)) return success();
   ONEHOP_TRY(part, PartFile::open(*destination_, file, part_options(entry, false)));
@@ -335,7 +349,7 @@ Result<void> SinkChapter::find_part(std::uint32_t entry) {
   return success();
 }
 
-Result<void> SinkChapter::take_room() {
+Result<void> SinkVolume::take_room() {
   Room needed;
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
     needs_inode_[entry] = needs_inode_[entry] && is_wanted(entry) && !is_there(entry);
@@ -350,13 +364,13 @@ Result<void> SinkChapter::take_room() {
   return success();
 }
 
-void SinkChapter::count_written(std::uint64_t bytes) noexcept {
+void SinkVolume::count_written(std::uint64_t bytes) noexcept {
   const std::uint64_t used_bytes = std::min(bytes, room_.bytes);
   room_.bytes -= used_bytes;
   destination_->give_room({.bytes = used_bytes});
 }
 
-void SinkChapter::count_made(std::uint32_t entry) noexcept {
+void SinkVolume::count_made(std::uint32_t entry) noexcept {
   if (!needs_inode_[entry]) return;
   needs_inode_[entry] = false;
   --room_.files;

@@ -5,10 +5,10 @@
 
 namespace onehop::sink {
 
-bool Sink::is_stream_open(Chapter& chapter) {
+bool Sink::is_stream_open(Writing& volume) {
   if (!stream_) {
     stream_.emplace(*destination_);
-    const std::uint32_t file = chapter.list->first_file();
+    const std::uint32_t file = volume.list->first_file();
     if (const int errno_value = stream_->open(file); errno_value != 0)
       fail(file, FileFailure::write_error, errno_value);
   }
@@ -40,7 +40,7 @@ void Sink::drop_stream() {
 }
 
 /// False: it failed, which was told.
-bool Sink::finish_stream(Chapter& last) {
+bool Sink::finish_stream(Writing& last) {
   if (stream_->is_ordered()) return true;  // there is no name, and all is written
   const list::ManifestEntry& piece = last.list->entry(0);
   unsigned number = 0;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SinkChapter::prepare() of a session that is one stream.
+// SinkVolume::prepare() of a session that is one stream.
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "engine/base/display_name.hpp"
 #include "engine/disk/file_bytes.hpp"
 #include "engine/disk/folder_cache.hpp"
-#include "engine/sink/sink_chapter.hpp"
+#include "engine/sink/sink_volume.hpp"
 
 namespace onehop::sink {
 
-/// The first chapter says whether the session is a stream; then all are.
-Result<void> SinkChapter::check_stream() {
+/// The first volume says whether the session is a stream; then all are.
+Result<void> SinkVolume::check_stream() {
   std::string& stream = destination_->stream_name();
-  const bool is_first = options_.first_file == 0, is_empty = entries() == 0;
+  const bool is_first = first_file() == 0, is_empty = entries() == 0;
   const bool has_piece = !is_empty && manifest_.files[0].is_piece();
   if (destination_->is_output()) {
     if (is_empty && !stream.empty()) return success();  // behind a file that is no stream
@@ -40,7 +40,7 @@ Result<void> SinkChapter::check_stream() {
 }
 
 /// Whatever has the name cannot be compared with a stream, whose size nobody knows.
-Result<void> SinkChapter::check_stream_name(const list::ManifestEntry& piece) {
+Result<void> SinkVolume::check_stream_name(const list::ManifestEntry& piece) {
   const std::string attempt = "receive '" + display_name(piece.name) + "'";
   if (const int fault = name_fault(0); fault != 0)
     return Error{ExitCode::local_file_error, attempt, errno_text(fault),

@@ -26,11 +26,11 @@ PackSource::Failure failure_against(const list::Fence& fence, int fd) {
 
 }  // namespace
 
-PackSource::PackSource(const SourceChapter& chapter, Shared& shared)
-    : files_{*chapter.files},
-      pack_{chapter.pack.get()},
-      roots_{chapter.pack_roots.get()},
-      file_{list::pack_file(chapter.files->manifest, chapter.first_file)},
+PackSource::PackSource(const SourceVolume& volume, Shared& shared)
+    : files_{*volume.files},
+      pack_{volume.answer->pack.get()},
+      roots_{volume.answer->pack_roots.get()},
+      file_{list::pack_file(volume.files->manifest, volume.first_file)},
       shared_{shared},
       tree_{shared.kind} {}
 

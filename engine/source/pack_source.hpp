@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PackSource: the sending half of a chapter's pack. It reads small files into blocks, one behind
+// PackSource: the sending half of a volume's pack. It reads small files into blocks, one behind
 // the other, each with its root behind it.
 //
 //   add(entry) ─▶ open, read, fence ─▶ [ block under way | next ] ─▶ the Source's outbox ─▶ engine
@@ -18,7 +18,7 @@
 #include "engine/disk/block_pool.hpp"
 #include "engine/list/pack.hpp"
 #include "engine/list/source_opener.hpp"
-#include "engine/source/source_chapter.hpp"
+#include "engine/source/source_volume.hpp"
 
 namespace onehop::source {
 
@@ -34,8 +34,8 @@ class PackSource {
         list::packed_bytes_max + 1);  ///< a file in halves, and a byte behind it
     list::SourceOpener opener{};
   };
-  /// chapter and shared outlive it.
-  PackSource(const SourceChapter& chapter, Shared& shared);
+  /// volume and shared outlive it.
+  PackSource(const SourceVolume& volume, Shared& shared);
 
   /// is_next: `entry` is the next that add() takes.
   [[nodiscard]] bool is_next(std::size_t entry) const noexcept {

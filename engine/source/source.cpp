@@ -31,12 +31,11 @@ Source::Source(const SourceOptions& options, std::unique_ptr<disk::FileIo> io)
   ONEHOP_CHECK(io_ != nullptr);
 }
 
-void Source::add(SourceChapter chapter) {
-  ONEHOP_CHECK(chapter.entries() == chapter.files->manifest.files.size());
-  ONEHOP_CHECK(chapter.actions.empty() || chapter.actions.size() == chapter.entries());
-  chapter.claims.resize(chapter.entries());
+void Source::add(SourceVolume volume) {
+  ONEHOP_CHECK(volume.entries() == volume.files->manifest.files.size());
+  ONEHOP_CHECK(volume.answer->actions.empty() || volume.answer->actions.size() == volume.entries());
   const std::lock_guard lock{mutex_};
-  added_.push_back(std::move(chapter));
+  added_.push_back(std::move(volume));
 }
 
 std::size_t Source::turn(Instant, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
@@ -48,7 +47,7 @@ std::size_t Source::turn(Instant, SpscRing<BlockRef>& to_engine, SpscRing<BlockR
   moved += submitted;
   collect_reads();
   moved += hand_over();
-  drop_chapters();
+  drop_volumes();
   return moved + flush(to_engine);
 }
 
@@ -85,53 +84,51 @@ std::size_t Source::data_waiting(const SpscRing<BlockRef>& to_engine) {
   return static_cast<std::size_t>(std::ranges::count(in_ring_, true));
 }
 
-bool Source::take_chapter() {
+bool Source::take_volume() {
   const std::lock_guard lock{mutex_};
   if (added_.empty()) return false;
   ONEHOP_CHECK(!has_last_);
   has_last_ = added_.front().is_last;
-  chapters_.push_back(std::make_unique<Chapter>(std::move(added_.front()), pack_shared_));
+  volumes_.push_back(std::make_unique<Reading>(std::move(added_.front()), pack_shared_));
   added_.pop_front();
   next_entry_ = 0;
   return true;
 }
 
-/// Moves to the next wanted entry, of the next chapter if need be. False: there is none now.
+/// Moves to the next wanted entry, of the next volume if need be. False: there is none now.
 bool Source::find_next_entry() {
   do {
-    if (chapters_.empty()) continue;
-    const SourceChapter& list = chapters_.back()->list;
-    while (next_entry_ < list.entries() && !list.actions.empty() &&
-           !list::has_digests(list.actions[next_entry_]))
+    if (volumes_.empty()) continue;
+    const SourceVolume& list = volumes_.back()->list;
+    while (next_entry_ < list.entries() && !list::has_digests(list.action(next_entry_)))
       ++next_entry_;
     if (next_entry_ < list.entries()) return true;
-  } while (take_chapter());
+  } while (take_volume());
   return false;
 }
 
 /// Reads the next entry into its pack; `count` gets the blocks that became full. False: there is no
 /// room now, or it failed.
 bool Source::pack_next(std::size_t& count) {
-  Chapter& chapter = *chapters_.back();
-  if (!chapter.pack.has_room()) return false;
+  Reading& volume = *volumes_.back();
+  if (!volume.pack.has_room()) return false;
   const std::size_t unsent = outbox_.size();
-  if (const auto [failure, errno_value] = chapter.pack.add(); failure != FileFailure::none) {
+  if (const auto [failure, errno_value] = volume.pack.add(); failure != FileFailure::none) {
     fail(next_file(), failure, errno_value);
     return false;
   }
   ++next_entry_;
   count += outbox_.size() - unsent;
-  if (chapter.pack.is_over())
-    outbox_.push_back(
-        {.file = list::pack_file(chapter.list.files->manifest, chapter.list.first_file),
-         .kind = FileMessageKind::root,
-         .digest = chapter.pack.root()});
+  if (volume.pack.is_over())
+    outbox_.push_back({.file = list::pack_file(volume.list.files->manifest, volume.list.first_file),
+                       .kind = FileMessageKind::root,
+                       .digest = volume.pack.root()});
   return true;
 }
 
 /// Opens the file of the next entry. False: it failed.
 bool Source::open_next_file() {
-  list::SourceFiles& files = *chapters_.back()->list.files;
+  list::SourceFiles& files = *volumes_.back()->list.files;
   list::SourceFile& file = files.files[next_entry_];
   if (!file.fd.is_open()) {
     struct stat status {};
@@ -167,7 +164,7 @@ std::size_t Source::submit_reads(std::size_t waiting) {
         return count;
       }
       is_waiting_ = false;
-      if (chapters_.back()->pack.is_next(next_entry_)) {
+      if (volumes_.back()->pack.is_next(next_entry_)) {
         if (!pack_next(count)) return count;
         continue;
       }
@@ -235,35 +232,35 @@ void Source::end_if_last() {
   is_over_ = true;
 }
 
-/// A chapter whose reads have all been handed over goes, with its names and descriptors.
-void Source::drop_chapters() {
-  while (!chapters_.empty()) {
-    const SourceChapter& oldest = chapters_.front()->list;
-    const bool is_read = chapters_.size() > 1 || next_entry_ == oldest.entries();
+/// A volume whose reads have all been handed over goes, with its names and descriptors.
+void Source::drop_volumes() {
+  while (!volumes_.empty()) {
+    const SourceVolume& oldest = volumes_.front()->list;
+    const bool is_read = volumes_.size() > 1 || next_entry_ == oldest.entries();
     if (!is_read || (!reads_.empty() && oldest.contains(reads_.front().block.file))) return;
-    chapters_.pop_front();
+    volumes_.pop_front();
   }
 }
 
-SourceChapter& Source::chapter_of(std::uint32_t file) const {
+SourceVolume& Source::volume_of(std::uint32_t file) const {
   const auto at = std::ranges::find_if(
-      chapters_, [&](const auto& chapter) { return chapter->list.contains(file); });
-  ONEHOP_CHECK(at != chapters_.end());
+      volumes_, [&](const auto& volume) { return volume->list.contains(file); });
+  ONEHOP_CHECK(at != volumes_.end());
   return (*at)->list;
 }
 
 list::SourceFile& Source::source_file(std::uint32_t file) const {
-  SourceChapter& list = chapter_of(file);
+  SourceVolume& list = volume_of(file);
   return list.files->files[file - list.first_file];
 }
 
 std::uint64_t Source::size_of(std::uint32_t file) const {
-  const SourceChapter& list = chapter_of(file);
+  const SourceVolume& list = volume_of(file);
   return list.files->manifest.files[file - list.first_file].size;
 }
 
 std::uint32_t Source::next_file() const {
-  return chapters_.back()->list.first_file + static_cast<std::uint32_t>(next_entry_);
+  return volumes_.back()->list.first_file + static_cast<std::uint32_t>(next_entry_);
 }
 
 void Source::collect_reads() {
@@ -378,10 +375,9 @@ bool Source::has_file_ended(std::uint32_t file) {
 /// Nothing: the peer has not got this content, and wants it. A block that it has nothing of costs
 /// no tag.
 std::optional<Digest> Source::tag_if_held(const BlockRef& block) {
-  const SourceChapter& list = chapter_of(block.file);
+  const SourceVolume& list = volume_of(block.file);
   const std::size_t entry = block.file - list.first_file;
-  const bool is_compared =
-      !list.actions.empty() && list.actions[entry] == list::FileAction::compare;
+  const bool is_compared = list.action(entry) == list::FileAction::compare;
   const Claim* const claim = list.claim_of(entry, block.offset / block_bytes);
   if (!is_compared && claim == nullptr) return std::nullopt;
   const Digest own =

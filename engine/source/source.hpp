@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Source: the sending half of file I/O: reads blocks in order, digests each, hands it over.
 //
-//   add() ─▶ chapters ─▶ the one that is read ─▶ files
+//   add() ─▶ volumes ─▶ the one that is read ─▶ files
 //   pool ─▶ submit read ─▶ [ reads in flight, in order ] ─▶ digest, tree ─▶ block ─▶ engine
 //    ▲                                                        │ the peer has it: skipped, by tag
 //    │                                                        │ it lies in a hole: not read, hole
 //    └──────────── block given back ◀── engine                └─▶ after a file's last block:
 //                                                                 fence, root
 //
-// One file thread (FileThread) owns and calls it; chapters come from any thread. It sleeps nowhere,
+// One file thread (FileThread) owns and calls it; volumes come from any thread. It sleeps nowhere,
 // and it waits for the disk only where the kind of I/O does. A file whose fence changed is a
-// failure and gets no root. Of a chapter that was handed over it keeps nothing.
+// failure and gets no root. Of a volume that was handed over it keeps nothing.
 #pragma once
 
 #include <deque>
@@ -28,7 +28,7 @@
 #include "engine/disk/file_worker.hpp"
 #include "engine/source/pack_source.hpp"
 #include "engine/source/read_ahead.hpp"
-#include "engine/source/source_chapter.hpp"
+#include "engine/source/source_volume.hpp"
 
 namespace onehop::source {
 
@@ -44,17 +44,17 @@ class Source final : public disk::FileWorker {
   /// The kernel may still write into the pool's memory until nothing is in flight.
   ~Source() override { io_->wait_all(); }
 
-  /// add hands over the next chapter, in order of the indices. Any thread, until is_last was added.
-  void add(SourceChapter chapter);
+  /// add hands over the next volume, in order of the indices. Any thread, until is_last was added.
+  void add(SourceVolume volume);
 
-  /// turn: see FileWorker. Without a chapter it moves nothing. Syscalls: those of FileIo; per file
+  /// turn: see FileWorker. Without a volume it moves nothing. Syscalls: those of FileIo; per file
   /// fstat, pread, posix_fadvise, openat2; of a file with holes lseek.
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                    SpscRing<BlockRef>& from_engine) override;
 
   /// is_over: everything was handed over, or it failed or was aborted. turn() still takes buffers.
   [[nodiscard]] bool is_over() const noexcept { return is_over_ && outbox_.empty(); }
-  /// A nap that ends late holds up the chapter that has come, and all behind it.
+  /// A nap that ends late holds up the volume that has come, and all behind it.
   [[nodiscard]] Nanos nap_max() const noexcept override {
     return is_waiting_ ? disk::nap_max_at_end : disk::nap_max_reading;
   }
@@ -68,10 +68,10 @@ class Source final : public disk::FileWorker {
     std::int64_t result = 0;
   };
 
-  struct Chapter {
-    Chapter(SourceChapter given, PackSource::Shared& shared)
+  struct Reading {
+    Reading(SourceVolume given, PackSource::Shared& shared)
         : list{std::move(given)}, pack{list, shared} {}
-    SourceChapter list;
+    SourceVolume list;
     PackSource pack;
   };
 
@@ -82,7 +82,7 @@ class Source final : public disk::FileWorker {
   std::size_t hand_over();
   void collect_reads();
   [[nodiscard]] std::size_t data_waiting(const SpscRing<BlockRef>& to_engine);
-  [[nodiscard]] bool take_chapter();
+  [[nodiscard]] bool take_volume();
   [[nodiscard]] bool find_next_entry();
   [[nodiscard]] bool open_next_file();
   [[nodiscard]] bool pack_next(std::size_t& count);
@@ -90,8 +90,8 @@ class Source final : public disk::FileWorker {
   void submit_read(std::uint32_t slot);
   void pass_blocks(std::uint64_t count);
   void end_if_last();
-  void drop_chapters();
-  [[nodiscard]] SourceChapter& chapter_of(std::uint32_t file) const;
+  void drop_volumes();
+  [[nodiscard]] SourceVolume& volume_of(std::uint32_t file) const;
   [[nodiscard]] list::SourceFile& source_file(std::uint32_t file) const;
   [[nodiscard]] std::uint64_t size_of(std::uint32_t file) const;
   [[nodiscard]] std::uint32_t next_file() const;
@@ -109,23 +109,23 @@ class Source final : public disk::FileWorker {
   crypto::ContentMac mac_;
   PackSource::Shared pack_shared_;
   ReadAhead read_ahead_;
-  std::mutex mutex_;                 // of added_
-  std::deque<SourceChapter> added_;  // not looked at yet
+  std::mutex mutex_;                // of added_
+  std::deque<SourceVolume> added_;  // not looked at yet
   // Those of which something is to be handed over; the last one is being read.
-  std::deque<std::unique_ptr<Chapter>> chapters_;
+  std::deque<std::unique_ptr<Reading>> volumes_;
   // In file order; the front is handed over first. A read's tag is first_tag_ + its place here.
   std::deque<Read> reads_;
   std::uint64_t first_tag_ = 0;
   // What the ring had no room for. Bounded by the pool, one message per file in it, and one hole.
   std::deque<BlockRef> outbox_;
   std::deque<bool> in_ring_;    // of each message there: has it data
-  std::size_t next_entry_ = 0;  // of the last chapter: being read, or the next to be
+  std::size_t next_entry_ = 0;  // of the last volume: being read, or the next to be
   std::uint64_t read_block_ = 0;
   disk::Extents extents_;  // of the file that is read
   bool is_file_open_ = false;
   crypto::DigestTree tree_;  // of the file being handed over
-  bool has_last_ = false;    // the last chapter is being read, or was
-  bool is_waiting_ = false;  // for a chapter
+  bool has_last_ = false;    // the last volume is being read, or was
+  bool is_waiting_ = false;  // for a volume
   bool is_over_ = false;
 };
 

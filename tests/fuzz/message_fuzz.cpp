@@ -64,10 +64,10 @@ Message some_message(std::mt19937_64& random) {
       return part;
     }
     case 2: {
-      ChapterAnswer answer{.manifest_hash = some_digest(random, 32),
-                           .has_claims = random() % 2 == 0,
-                           .actions = {},
-                           .name_faults = {}};
+      VolumeAnswer answer{.manifest_hash = some_digest(random, 32),
+                          .has_claims = random() % 2 == 0,
+                          .actions = {},
+                          .name_faults = {}};
       answer.actions.resize(random() % 200, static_cast<FileAction>(random() % 8));
       answer.name_faults.resize(
           static_cast<std::size_t>(std::ranges::count(answer.actions, FileAction::name_refused)),
@@ -95,8 +95,8 @@ Message some_message(std::mt19937_64& random) {
                       static_cast<FileOutcome>(random() % 4),
                       static_cast<std::uint16_t>(2 + random() % 900)};
     case 10:
-      return PackDone{{{file, static_cast<std::uint32_t>(random() % chapter_entries_max),
-                        static_cast<std::uint32_t>(1 + random() % chapter_entries_max), 0},
+      return PackDone{{{file, static_cast<std::uint32_t>(random() % volume_entries_max),
+                        static_cast<std::uint32_t>(1 + random() % volume_entries_max), 0},
                        {file, 0, 1, 2, RecordOutcome::kept},
                        {file, 1, 1, 0, RecordOutcome::refused, 200}}};
     case 11:

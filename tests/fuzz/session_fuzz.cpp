@@ -35,7 +35,7 @@ list::Manifest some_files() {
       {{"a", 3 * block_bytes, 0644, 1}, {"b/c", 0, 0600, 2}, {"b/d", block_bytes + 1, 0644, 3}}};
 }
 /// As the sender cuts them: indices 0, 1 and 3.
-std::array<list::Manifest, 2> some_chapters() {
+std::array<list::Manifest, 2> some_volumes() {
   const list::Manifest all = some_files();
   return {list::Manifest{{all.files[0], all.files[1]}}, list::Manifest{{all.files[2]}}};
 }
@@ -168,10 +168,10 @@ class Script {
       to_.u8(wait),
           to_.u16(static_cast<std::uint16_t>(random_() % (random_() % 8 == 0 ? 5'000 : 50)));
   }
-  void answer(const list::Manifest& chapter, std::vector<FileAction>& actions) {
-    ChapterAnswer said{
-        .manifest_hash = list::manifest_hash(chapter), .actions = {}, .name_faults = {}};
-    for (std::size_t i = 0; i < chapter.files.size(); ++i) {
+  void answer(const list::Manifest& volume, std::vector<FileAction>& actions) {
+    VolumeAnswer said{
+        .manifest_hash = list::manifest_hash(volume), .actions = {}, .name_faults = {}};
+    for (std::size_t i = 0; i < volume.files.size(); ++i) {
       said.actions.push_back(static_cast<FileAction>(random_() % 8));
       if (said.actions.back() == FileAction::name_refused)
         said.name_faults.push_back(static_cast<std::uint8_t>(1 + random_() % 255));
@@ -181,15 +181,15 @@ class Script {
     say(said);
   }
   void send_side() {
-    const auto chapters = some_chapters();
+    const auto volumes = some_volumes();
     std::vector<FileAction> actions;  // by index in the session
     say(Welcome{});
     say(Accept{.data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fuzz", .folder = "there"});
-    answer(chapters[0], actions);
+    answer(volumes[0], actions);
     happen(1), say(PathReady{1400});
     for (std::uint8_t file = 0; file < 4; ++file) {
       pass();
-      if (file == 1) answer(chapters[1], actions);
+      if (file == 1) answer(volumes[1], actions);
       if (file == 2) continue;
       if (random_() % 12 == 0)
         happen(0, FileMessageKind::failed, file, 0, FileFailure::source_changed), say(Restarted{});
@@ -202,17 +202,17 @@ class Script {
     }
     say(Bye{});
   }
-  void offer(const list::Manifest& chapter, bool is_last) {
-    say(ManifestPart{chapter.files}), say(ChapterEnd{list::manifest_hash(chapter), is_last});
+  void offer(const list::Manifest& volume, bool is_last) {
+    say(ManifestPart{volume.files}), say(VolumeEnd{list::manifest_hash(volume), is_last});
     to_.u8(decide);
   }
   void receive_side(std::uint8_t session) {
-    const auto chapters = some_chapters();
+    const auto volumes = some_volumes();
     Offer said;
     said.frame_body_max_bytes = 1400;
     said.data_port = 40'000;
     said.context.session_id[0] = std::byte{session};
-    say(said), offer(chapters[0], false);
+    say(said), offer(volumes[0], false);
     say(DataReady{}), happen(1), say(PathReady{1400});
     if (session < 3 && random_() % 4 == 0) {
       say(Restart{}), happen(0, FileMessageKind::checkpointed);
@@ -221,7 +221,7 @@ class Script {
     }
     for (std::uint8_t file = 0; file < 4; ++file) {
       pass();
-      if (file == 1) offer(chapters[1], true);
+      if (file == 1) offer(volumes[1], true);
       if (file == 2) continue;
       BlockDigests digests{.is_skipped = random_() % 4 == 0};
       digests.digests.push_back({file, 0, {}});

@@ -162,13 +162,16 @@ class World {
     ONEHOP_CHECK(io.has_value());
     sink_ = std::make_unique<Sink>(destination.value(), std::move(io).value(),
                                    SinkOptions{.slots = slots});
-    auto chapter = SinkChapter::prepare(
-        std::move(destination).value(), std::make_shared<const Manifest>(known().manifest),
-        {.approved = manifest_hash(known().manifest), .on_exist = policy_});
-    ONEHOP_CHECK(chapter.has_value());
-    pack_ = chapter.value()->pack();
-    sizes_ = chapter.value()->block_sizes();
-    sink_->add(std::move(chapter).value(), true);
+    auto volume =
+        SinkVolume::prepare(std::move(destination).value(),
+                            std::make_shared<const Volume>(Volume{
+                                .manifest = std::make_shared<const Manifest>(known().manifest),
+                                .manifest_hash = manifest_hash(known().manifest)}),
+                            {.on_exist = policy_});
+    ONEHOP_CHECK(volume.has_value());
+    pack_ = volume.value()->pack();
+    sizes_ = volume.value()->block_sizes();
+    sink_->add(std::move(volume).value(), true);
     turn();
   }
 

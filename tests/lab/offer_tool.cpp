@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // offer-tool ADDRESS PORT (names NAME... | many COUNT | sized BYTES): a sender that knows the code
-// (ONEHOP_CODE) and offers what `onehop send` does not: any names, a chapter of many files, sizes
+// (ONEHOP_CODE) and offers what `onehop send` does not: any names, a volume of many files, sizes
 // that cannot be. It prints what the receiver says to that, "Accept" or "Refuse: TEXT", and hangs
 // up. Exit code: 0 it was answered, 1 it was not.
 #include <cstdio>
@@ -45,7 +45,7 @@ std::vector<Message> messages_of(std::string_view what, std::span<char*> words) 
     const auto count = std::min(manifest_entries_per_part_max, manifest.files.size() - i);
     messages.push_back(ManifestPart{{begin, begin + static_cast<std::ptrdiff_t>(count)}});
   }
-  messages.push_back(ChapterEnd{list::manifest_hash(manifest), true});
+  messages.push_back(VolumeEnd{list::manifest_hash(manifest), true});
   return messages;
 }
 

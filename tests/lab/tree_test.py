@@ -62,7 +62,7 @@ def make_tree(folder, draw, files) -> None:
 
 def add_many(folder, draw, files) -> None:
     """add_many draws so many small files in one folder that the list is offered in several
-    chapters."""
+    volumes."""
     folder.mkdir()
     for i in range(files):
         (folder / f"small-{i}").write_bytes(draw.randbytes(draw.randrange(200)))

@@ -243,20 +243,20 @@ TEST_CASE("C4 files of every awkward size arrive", "[scenario]") {
   }
 }
 
-// Goal:   a tree, of which the receiver learns chapter by chapter, is one file to the link; loss
+// Goal:   a tree, of which the receiver learns volume by volume, is one file to the link; loss
 // and
-//         disorder between chapters change no byte.
+//         disorder between volumes change no byte.
 // Bounds: 97 % of the ceiling on a clean link, as for one file.
-TEST_CASE("C4 a tree of many chapters arrives at the rate of one file", "[scenario]") {
+TEST_CASE("C4 a tree of many volumes arrives at the rate of one file", "[scenario]") {
   const bool is_clean = GENERATE(true, false);
   for (const std::uint64_t seed : seeds(3)) {
     CAPTURE(seed, is_clean);
     std::mt19937_64 draw{seed};
     WorldConfig config = world_of(seed, 0);
     config.file_sizes.clear();
-    config.chapter_files = 16 + draw() % 64;
+    config.volume_files = 16 + draw() % 64;
     for (std::uint64_t left = 40'000'000; left > 0;) {
-      const bool is_pack = config.file_sizes.size() % config.chapter_files == 0;
+      const bool is_pack = config.file_sizes.size() % config.volume_files == 0;
       const bool is_packed = !is_pack && draw() % 4 != 0;
       const std::uint64_t size = std::min<std::uint64_t>(left, draw() % 300'000);
       config.file_sizes.push_back(is_packed ? file_without_blocks : size);
@@ -271,7 +271,7 @@ TEST_CASE("C4 a tree of many chapters arrives at the rate of one file", "[scenar
     world.start();
     world.run(20s);
     check_whole(world);
-    CHECK(world.chapters_told() >= 10);
+    CHECK(world.volumes_told() >= 10);
     if (is_clean) CHECK(goodput(world).count >= ceiling(link_rate).count * 97 / 100);
   }
 }

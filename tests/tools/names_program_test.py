@@ -147,7 +147,7 @@ def test_casefold(onehop) -> None:
     transfer(onehop, "casefold")
 
 
-def test_chapters(onehop) -> None:
+def test_volumes(onehop) -> None:
     """A name of a later part of the tree is held against those of all parts before."""
     with Loopback(onehop) as world, Disk("fuse", world):
         first, last = world.work / "first", world.work / "last"

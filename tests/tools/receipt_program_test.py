@@ -169,7 +169,7 @@ def test_files(onehop) -> None:
 
 
 def test_changed(onehop) -> None:
-    """Of a tree of several chapters, in which a file changes while it is sent, each entry is listed
+    """Of a tree of several volumes, in which a file changes while it is sent, each entry is listed
     once, and as it was delivered."""
     with Loopback(onehop) as world:
         top = make_tree(world.work)

@@ -17,8 +17,8 @@ namespace {
 Error refusal(std::string cause) {
   return {ExitCode::local_file_error, "receive 'pin.txt'", std::move(cause), "", EEXIST};
 }
-Decision unsaid(Error why) {
-  Decision decision;
+list::Answer unsaid(Error why) {
+  list::Answer decision;
   decision.refusal = std::move(why);
   return decision;
 }
@@ -30,7 +30,7 @@ TEST_CASE("P5 a refusal tells the peer nothing of this machine that nobody agree
   std::string told[2];
   for (int i = 0; i < 2; ++i) {
     World world;
-    world.recv_host.answer = [&](const OfferInfo&, const Decide& decide) {
+    world.recv_host.answer = [&](const OfferedVolume&, const Decide& decide) {
       decide(unsaid(refusal(i == 0 ? "that name exists" : "another file system")));
     };
     world.listen();
@@ -49,7 +49,7 @@ TEST_CASE("P5 a refusal tells the peer nothing of this machine that nobody agree
 
 TEST_CASE("what an offer itself is refused for is told", "[control][session]") {
   World world;
-  world.recv_host.answer = [&](const OfferInfo&, const Decide& decide) {
+  world.recv_host.answer = [&](const OfferedVolume&, const Decide& decide) {
     decide(refusal("too little room"));
   };
   world.listen();
@@ -64,7 +64,7 @@ TEST_CASE("P5 a sender that was refused without a reason waits before it can ask
   World world;
   world.recv_options.is_once = false;
   world.recv_options.limits.guess_pause = 300ms;
-  world.recv_host.answer = [&](const OfferInfo&, const Decide& decide) {
+  world.recv_host.answer = [&](const OfferedVolume&, const Decide& decide) {
     decide(unsaid(refusal("that name exists")));
   };
   world.listen();

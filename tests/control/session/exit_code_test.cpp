@@ -24,7 +24,7 @@ TEST_CASE("a transfer ends with 0 on both ends, every file done once", "[control
   CHECK(world.send_host.done == std::vector<std::uint32_t>{0, 1, 2});
   CHECK(world.recv_host.done == std::vector<std::uint32_t>{0, 1, 2});
   CHECK(world.recv_host.engine->digests() == 1 + 4 + 4);
-  CHECK(world.recv_host.offer->manifest == world.send_host.data_manifest());
+  CHECK(*world.recv_host.offer->manifest == world.send_host.data_manifest());
   CHECK(world.send_host.opened == 1);
   CHECK(world.send_host.stopped == 1);
   CHECK(world.recv_host.stopped == 1);
@@ -172,7 +172,7 @@ TEST_CASE(
   CHECK(world.send_host.done == std::vector<std::uint32_t>{0, 0, 1});
   CHECK(world.recv_host.done == std::vector<std::uint32_t>{0, 0, 1});
   CHECK(world.recv_host.offer->is_changed == std::vector<bool>{true, false});
-  CHECK(world.recv_host.offer->manifest == world.send_host.data_manifest());
+  CHECK(*world.recv_host.offer->manifest == world.send_host.data_manifest());
   CHECK(world.send_host.secrets.size() == 2);
   CHECK(world.send_host.secrets.front() != world.send_host.secrets.back());
   for (const int count : {world.send_host.opened, world.send_host.stopped, world.recv_host.opened,
@@ -213,7 +213,7 @@ TEST_CASE("C3 a file of a folder that changes again, or cannot be read, is left 
   CHECK(world.send_end->code == ExitCode::done);  // what was left out is the host's to tell
   CHECK(world.recv_end->code == ExitCode::done);
   CHECK(world.send_host.data_manifest().files.size() == 1);
-  CHECK(world.recv_host.offer->manifest == world.send_host.data_manifest());
+  CHECK(*world.recv_host.offer->manifest == world.send_host.data_manifest());
   REQUIRE(world.send_host.why_unsent.has_value());
   CHECK(world.send_host.why_unsent->message().find(
             is_unreadable ? "Input/output error" : "and again") != std::string::npos);
@@ -256,7 +256,7 @@ TEST_CASE("interrupt is 7 on both ends, and the receiver makes durable what arri
 TEST_CASE("a refusal of the offer is 5 at the sender and the host's own code at the receiver",
           "[control][session]") {
   World world;
-  world.recv_host.answer = [](const OfferInfo&, const Decide& decide) {
+  world.recv_host.answer = [](const OfferedVolume&, const Decide& decide) {
     decide(Error{ExitCode::local_file_error, "check the folder", "it is read-only\x1b[2J", ""});
   };
   world.listen();
@@ -272,7 +272,7 @@ TEST_CASE("a refusal of the offer is 5 at the sender and the host's own code at 
 
 TEST_CASE("a question that nobody answers is 11 at both ends", "[control][session]") {
   World world;
-  world.recv_host.answer = [](const OfferInfo&, const Decide& decide) {
+  world.recv_host.answer = [](const OfferedVolume&, const Decide& decide) {
     decide(Error{ExitCode::timed_out, "decide on the offer", "nobody decided in time", ""});
   };
   world.listen();
@@ -288,11 +288,11 @@ TEST_CASE("a receiver may think longer than the silent limit", "[control][sessio
   world.send_options.limits.silent = world.recv_options.limits.silent = 600ms;
   world.send_options.limits.keep_alive = world.recv_options.limits.keep_alive = 100ms;
   asio::steady_timer thinking{world.io};
-  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
+  world.recv_host.answer = [&](const OfferedVolume& offer, const Decide& decide) {
     thinking.expires_after(1500ms);
     thinking.async_wait([&offer, decide](const boost::system::error_code&) {
-      decide(
-          Decision{std::vector<FileAction>(offer.manifest.files.size(), FileAction::send), {}, {}});
+      decide(list::Answer{
+          std::vector<FileAction>(offer.manifest->files.size(), FileAction::send), {}, {}});
     });
   };
   world.listen();
@@ -311,11 +311,11 @@ TEST_CASE("a receiver has time to read what is offered, and no more", "[control]
   world.send_options.limits.consider = world.recv_options.limits.consider = 300ms;
   world.send_options.limits.offer = world.recv_options.limits.offer = 500ms;
   asio::steady_timer reading{world.io};
-  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
-    world.recv_host.actions.assign(offer.manifest.files.size(), FileAction::assume);
+  world.recv_host.answer = [&](const OfferedVolume& offer, const Decide& decide) {
+    world.recv_host.actions.assign(offer.manifest->files.size(), FileAction::assume);
     reading.expires_after(1500ms);
     reading.async_wait([&world, decide](const boost::system::error_code& error) {
-      if (!error) decide(Decision{world.recv_host.actions, {}, {}});
+      if (!error) decide(list::Answer{world.recv_host.actions, {}, {}});
     });
   };
   world.listen();
@@ -331,9 +331,9 @@ TEST_CASE("a receiver has time to read what is offered, and no more", "[control]
 
 TEST_CASE("claims of a resume arrive whole and in order", "[control][session]") {
   World world;
-  world.recv_host.answer = [&](const OfferInfo&, const Decide& decide) {
+  world.recv_host.answer = [&](const OfferedVolume&, const Decide& decide) {
     world.recv_host.actions = {FileAction::send, FileAction::resume, FileAction::resume};
-    Decision decision{world.recv_host.actions, {}, {}};
+    list::Answer decision{world.recv_host.actions, {}, {}};
     decision.claims = {{},
                        {{0, some_digest(1, 0)}, {2, some_digest(1, 2)}, {3, some_digest(1, 3)}},
                        {{1, some_digest(2, 1)}}};
@@ -344,7 +344,7 @@ TEST_CASE("claims of a resume arrive whole and in order", "[control][session]") 
   world.send();
   REQUIRE(world.run_to_end());
   CHECK(world.send_end->code == ExitCode::done);
-  const auto& claims = world.send_host.accepted->claims;
+  const auto& claims = world.send_host.accepted->answer->claims;
   REQUIRE(claims.size() == 3);
   CHECK(claims == world.recv_host.claims);
   CHECK(claims[1].size() == 3);

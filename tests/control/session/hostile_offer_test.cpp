@@ -105,10 +105,10 @@ TEST_CASE("Z1 names are refused when their sum passes its limit, before the list
   CHECK(peer.find<Refuse>()->text.find("16777216 bytes") != std::string::npos);
 }
 
-TEST_CASE("P7 a chapter whose hash disagrees with its entries is refused", "[control][session]") {
+TEST_CASE("P7 a volume whose hash disagrees with its entries is refused", "[control][session]") {
   const int lie = GENERATE(range(0, 2));
   auto messages = offer_messages(some_manifest());
-  if (lie == 0) std::get<ChapterEnd>(messages[2]).manifest_hash[5] ^= std::byte{1};
+  if (lie == 0) std::get<VolumeEnd>(messages[2]).manifest_hash[5] ^= std::byte{1};
   if (lie == 1) std::get<ManifestPart>(messages[1]).entries.pop_back();
   World world;
   world.listen();
@@ -160,34 +160,34 @@ TEST_CASE("P7 K1 D3 an offer made again brings no new name, no used key, and not
 }
 
 // Goal:   a sender that offers on and on ends its session, and one that goes on after its last
-//         chapter, too. Method: the receiver has no word of any file, so no chapter comes to an
+//         volume, too. Method: the receiver has no word of any file, so no volume comes to an
 //         end.
-TEST_CASE("Z1 more chapters than may be under way, or one after the last, end the session",
+TEST_CASE("Z1 more volumes than may be under way, or one after the last, end the session",
           "[control][session]") {
-  const auto [chapters, is_last, code] = GENERATE(table<std::size_t, bool, ExitCode>(
-      {{chapters_open_max, false, ExitCode::interrupted},  // it hangs up, as below
-       {chapters_open_max + 1, false, ExitCode::internal_error},
+  const auto [volumes, is_last, code] = GENERATE(table<std::size_t, bool, ExitCode>(
+      {{volumes_open_max, false, ExitCode::interrupted},  // it hangs up, as below
+       {volumes_open_max + 1, false, ExitCode::internal_error},
        {2, true, ExitCode::internal_error}}));
   World world;
   world.listen();
   RawPeer peer{world.io, {.role = Role::sender}};
-  const auto chapter = [&](std::size_t number, bool ends) -> std::vector<Message> {
+  const auto volume = [&](std::size_t number, bool ends) -> std::vector<Message> {
     const list::Manifest manifest = named({"f" + std::to_string(number)});
-    return {ManifestPart{manifest.files}, ChapterEnd{list::manifest_hash(manifest), ends}};
+    return {ManifestPart{manifest.files}, VolumeEnd{list::manifest_hash(manifest), ends}};
   };
-  std::vector<Message> messages = chapter(0, is_last);
+  std::vector<Message> messages = volume(0, is_last);
   messages.insert(messages.begin(), offer_of(named({"f"})));
   messages.insert(messages.end(), {DataReady{}, PathReady{1400}});
   peer.connect(world.recv_host.port, messages);
   REQUIRE(world.run([&] { return peer.find<PathReady>() != nullptr; }));
-  for (std::size_t i = 1; i < chapters; ++i)
-    for (const Message& message : chapter(i, false)) peer.channel->send(message);
+  for (std::size_t i = 1; i < volumes; ++i)
+    for (const Message& message : volume(i, false)) peer.channel->send(message);
   if (code == ExitCode::interrupted) {
     const auto is_answer = [](const Message& said) {
-      return std::holds_alternative<ChapterAnswer>(said);
+      return std::holds_alternative<VolumeAnswer>(said);
     };
     REQUIRE(world.run([&] {
-      return std::ranges::count_if(peer.heard, is_answer) == std::ptrdiff_t{chapters_open_max};
+      return std::ranges::count_if(peer.heard, is_answer) == std::ptrdiff_t{volumes_open_max};
     }));
     CHECK_FALSE(world.recv_end.has_value());
     peer.channel->abort();

@@ -32,14 +32,14 @@ TEST_CASE("D3 a receiver that reports as done what cannot be ends the session",
   const auto& manifest = world.send_host.data_manifest();
   const Accept accept{
       .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
-  const ChapterAnswer chapter{.manifest_hash = list::manifest_hash(manifest),
-                              .actions = std::vector<FileAction>(manifest.files.size(), action)};
+  const VolumeAnswer volume{.manifest_hash = list::manifest_hash(manifest),
+                            .actions = std::vector<FileAction>(manifest.files.size(), action)};
   tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
   world.send_options.port = acceptor.local_endpoint().port();
   RawPeer peer{world.io, {.role = Role::receiver}};
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
     peer.start(std::move(socket),
-               {Welcome{protocol_version, "onehop"}, accept, chapter, PathReady{1400}},
+               {Welcome{protocol_version, "onehop"}, accept, volume, PathReady{1400}},
                Role::receiver);
   });
   world.send();
@@ -75,8 +75,8 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
   RawPeer peer{world.io, {.role = Role::receiver}};
   const Accept accept{
       .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
-  const ChapterAnswer answer{.manifest_hash = list::manifest_hash(manifest),
-                             .actions = std::vector<FileAction>(40, action)};
+  const VolumeAnswer answer{.manifest_hash = list::manifest_hash(manifest),
+                            .actions = std::vector<FileAction>(40, action)};
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
     peer.start(std::move(socket),
                {Welcome{protocol_version, "onehop"}, accept, answer, PathReady{1400}},
@@ -87,7 +87,7 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
   sender->start([&](const SessionEnd& ended) { end = ended; });
   REQUIRE(world.run([&] { return peer.find<PathReady>() != nullptr || end; }));
   REQUIRE_FALSE(end.has_value());
-  host.accepted->chapter.pack_roots->set(0, some_digest(0, 200));
+  host.accepted->answer->pack_roots->set(0, some_digest(0, 200));
   peer.channel->send(
       PackDone{{{.pack = 40, .first = 0, .count = 1, .outcome = told, .name_fault = fault}}});
   REQUIRE(world.run([&] { return end || !host.outcomes.empty(); }));
@@ -137,7 +137,7 @@ TEST_CASE("a second sender while busy waits, is refused with 5 and names nothing
   CHECK(second_end->error.message().find("busy") != std::string::npos);
   CHECK(other.opened == 0);  // it had not even opened its port: no offer was made
   CHECK_FALSE(world.send_end.has_value());
-  CHECK(world.recv_host.offer->manifest.files[0].name != "secret-name");
+  CHECK(world.recv_host.offer->manifest->files[0].name != "secret-name");
   world.sender->interrupt();
   REQUIRE(world.run_to_end());
 }
@@ -254,12 +254,12 @@ TEST_CASE("D3 a receiver that claims what was not offered ends the session at th
   World world;
   const auto& manifest = world.send_host.data_manifest();
   Accept accept{.data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
-  ChapterAnswer chapter{.manifest_hash = list::manifest_hash(manifest),
-                        .has_claims = true,
-                        .actions = {FileAction::send, FileAction::send, FileAction::resume}};
+  VolumeAnswer volume{.manifest_hash = list::manifest_hash(manifest),
+                      .has_claims = true,
+                      .actions = {FileAction::send, FileAction::send, FileAction::resume}};
   ClaimPart claim{.file = 2, .first_block = 1, .is_last = true, .digests = {some_digest(2, 1)}};
-  if (lie == 0) chapter.manifest_hash[0] ^= std::byte{1};
-  if (lie == 1) chapter.actions.pop_back();
+  if (lie == 0) volume.manifest_hash[0] ^= std::byte{1};
+  if (lie == 1) volume.actions.pop_back();
   if (lie == 2) accept.frame_body_max_bytes = 60'000;
   if (lie == 3) claim.file = 1;
   if (lie == 4) claim.first_block = 4;
@@ -268,7 +268,7 @@ TEST_CASE("D3 a receiver that claims what was not offered ends the session at th
   world.send_options.port = acceptor.local_endpoint().port();
   RawPeer peer{world.io, {.role = Role::receiver}};
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
-    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, chapter, claim},
+    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, volume, claim},
                Role::receiver);
   });
   world.send();

@@ -35,7 +35,7 @@ TEST_CASE("a sender that waits for Bye nudges, and takes the Bye that comes then
   const auto& manifest = world.send_host.data_manifest();
   const Accept accept{
       .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
-  const ChapterAnswer chapter{
+  const VolumeAnswer volume{
       .manifest_hash = list::manifest_hash(manifest),
       .actions = std::vector<FileAction>(manifest.files.size(), FileAction::keep)};
   tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
@@ -48,7 +48,7 @@ TEST_CASE("a sender that waits for Bye nudges, and takes the Bye that comes then
     channel.start();
     channel.send(Welcome{protocol_version, "onehop"});
     channel.send(accept);
-    channel.send(chapter);
+    channel.send(volume);
     while (!is_complete && channel.end() == ChannelEnd::open) {
       while (const auto message = channel.pop())
         is_complete = is_complete || std::holds_alternative<Complete>(*message);

@@ -34,7 +34,7 @@ class VirtualPair {
   VirtualPair(std::uint64_t seed, Trouble trouble)
       : random_{seed},
         trouble_{trouble},
-        ends_{VirtualEnd{send_options(), each_of(files()), seed, chapter_entries()},
+        ends_{VirtualEnd{send_options(), each_of(files()), seed, volume_entries()},
               VirtualEnd{recv_options(), seed + 1}} {
     delay_max_ = Nanos{1'000'000 << draw(8)};
     ends_[0].engine_time_max = ends_[1].engine_time_max = Nanos{100'000 << draw(12)};
@@ -57,10 +57,10 @@ class VirtualPair {
   }
 
   /// A tree that no memory holds, and no trouble.
-  VirtualPair(VirtualEnd::NextEntry next, std::size_t chapter_entries)
+  VirtualPair(VirtualEnd::NextEntry next, std::size_t volume_entries)
       : random_{1},
         trouble_{Trouble::none},
-        ends_{VirtualEnd{send_options(), std::move(next), 1, chapter_entries},
+        ends_{VirtualEnd{send_options(), std::move(next), 1, volume_entries},
               VirtualEnd{recv_options(), 2}} {
     delay_max_ = 2ms;
     for (VirtualEnd& end : ends_) {
@@ -103,7 +103,7 @@ class VirtualPair {
                           {.name = "d", .mode = 0755, .kind = list::EntryKind::folder});
     return manifest;
   }
-  std::size_t chapter_entries() { return draw(3) == 0 ? 1'000 : 1 + draw(20); }
+  std::size_t volume_entries() { return draw(3) == 0 ? 1'000 : 1 + draw(20); }
   [[nodiscard]] bool has(Trouble trouble) {
     return trouble_ == trouble || (trouble_ == Trouble::all && draw(3) == 0);
   }
@@ -289,7 +289,7 @@ TEST_CASE("the ends agree on every file, whatever happens to them and to the lin
 
 namespace {
 
-constexpr std::size_t chapter_entries = list::ChapterSizes{}.entries_max;
+constexpr std::size_t volume_entries = list::VolumeSizes{}.entries_max;
 
 /// is_heap_told: mallinfo2() knows this build's allocator; that of a sanitizer it does not.
 bool is_heap_told() {
@@ -314,7 +314,7 @@ std::size_t heap_peak(std::uint64_t count) {
                                                     "/file-" + std::to_string(10'000'000 + i),
                                                 i % 8192, 0644};
                    },
-                   chapter_entries};
+                   volume_entries};
   REQUIRE(pair.run([&] {
     const std::size_t now = ::mallinfo2().uordblks;
     if (now > before) peak = std::max(peak, now - before);
@@ -326,7 +326,7 @@ std::size_t heap_peak(std::uint64_t count) {
   for (VirtualEnd* end : {&pair.sender(), &pair.receiver()}) {
     CHECK(end->faults == std::vector<std::string>{});
     CHECK(end->reported == count);
-    CHECK(end->chapters_over == count / chapter_entries + 1);
+    CHECK(end->volumes_over == count / volume_entries + 1);
   }
   return peak;
 }
@@ -337,10 +337,9 @@ std::size_t heap_peak(std::uint64_t count) {
 // Method: 400,000 and 1,200,000 names (with ONEHOP_NAMES another number, 10^7 say), both ends in
 //         this process, the heap looked at after every step. Under a sanitizer a tenth of them is
 //         played, and the heap is not known.
-// Bounds: within 5 % of each other; 16 chapters at both ends, each of 2048 entries of 400 bytes,
+// Bounds: within 5 % of each other; 16 volumes at both ends, each of 2048 entries of 400 bytes,
 //         and what is under way between them.
-TEST_CASE("Z1 a tree of any size takes the memory of its chapters under way",
-          "[control][session]") {
+TEST_CASE("Z1 a tree of any size takes the memory of its volumes under way", "[control][session]") {
   const char* const names = std::getenv("ONEHOP_NAMES");
   if (!is_heap_told()) {
     (void)heap_peak(40'000);

@@ -44,50 +44,49 @@ Offer some_offer() {
   return offer;
 }
 std::vector<Message> samples() {
-  return {
-      Welcome{1, "onehop 0.1.0"},
-      Refuse{ExitCode::refused_by_peer, "busy"},
-      some_offer(),
-      ManifestPart{{{"a/b", 7, 0755, -5},
-                    {"c", 0, 0, 1},
-                    {"d", 0, 0755, 2, list::EntryKind::folder},
-                    {"e", 3, 0777, 2, list::EntryKind::symlink},
-                    {"f", 9, 0666, 2, list::EntryKind::piece}}},
-      ChapterEnd{digest_of(1, 32), true},
-      Accept{7411, 1400, true, "afxdp", "/home/b/in"},
-      ClaimPart{1, 5, true, {digest_of(3, 16), digest_of(4, 16)}},
-      ClaimPart{1, 5, false, {digest_of(3, 32)}},
-      DataReady{},
-      PathReady{1472},
-      BlockDigests{false, {{1, 2, digest_of(5, 16)}, {1, 3, digest_of(6, 16)}}},
-      BlockDigests{true, {{0, 0, digest_of(7, 32)}}},
-      FileRoot{1, digest_of(8, 32)},
-      FileDone{1, digest_of(9, 32)},
-      FileDone{2, digest_of(9, 32), FileOutcome::kept, 0},
-      FileDone{3, digest_of(9, 16), FileOutcome::received, 999},
-      FileDone{4, digest_of(9, 16), FileOutcome::name_refused, 0, false, 13},
-      Complete{},
-      Bye{ExitCode::interrupted},
-      Failure{ExitCode::local_file_error, "disk full"},
-      KeepAlive{},
-      KeepAlive{true},
-      Restart{},
-      Restarted{},
-      Hello{{std::byte{1}, std::byte{2}}},
-      Busy{},
-      PackDone{{{9, 7, 4096, 2},
-                {9, 3, 1, 0, RecordOutcome::kept},
-                {9, 4, 1, 0, RecordOutcome::refused, 200}}},
-      ChapterAnswer{digest_of(2, 32),
-                    true,
-                    {FileAction::send, FileAction::keep, FileAction::resume, FileAction::compare,
-                     FileAction::keep_unread, FileAction::assume, FileAction::name_taken},
-                    {}},
-      ChapterAnswer{digest_of(2, 32),
-                    false,
-                    {FileAction::name_refused, FileAction::send, FileAction::name_refused},
-                    {22, 84}},
-      Holes{{{1, 7, 1}, {2, 0, hole_blocks_max}}}};
+  return {Welcome{1, "onehop 0.1.0"},
+          Refuse{ExitCode::refused_by_peer, "busy"},
+          some_offer(),
+          ManifestPart{{{"a/b", 7, 0755, -5},
+                        {"c", 0, 0, 1},
+                        {"d", 0, 0755, 2, list::EntryKind::folder},
+                        {"e", 3, 0777, 2, list::EntryKind::symlink},
+                        {"f", 9, 0666, 2, list::EntryKind::piece}}},
+          VolumeEnd{digest_of(1, 32), true},
+          Accept{7411, 1400, true, "afxdp", "/home/b/in"},
+          ClaimPart{1, 5, true, {digest_of(3, 16), digest_of(4, 16)}},
+          ClaimPart{1, 5, false, {digest_of(3, 32)}},
+          DataReady{},
+          PathReady{1472},
+          BlockDigests{false, {{1, 2, digest_of(5, 16)}, {1, 3, digest_of(6, 16)}}},
+          BlockDigests{true, {{0, 0, digest_of(7, 32)}}},
+          FileRoot{1, digest_of(8, 32)},
+          FileDone{1, digest_of(9, 32)},
+          FileDone{2, digest_of(9, 32), FileOutcome::kept, 0},
+          FileDone{3, digest_of(9, 16), FileOutcome::received, 999},
+          FileDone{4, digest_of(9, 16), FileOutcome::name_refused, 0, false, 13},
+          Complete{},
+          Bye{ExitCode::interrupted},
+          Failure{ExitCode::local_file_error, "disk full"},
+          KeepAlive{},
+          KeepAlive{true},
+          Restart{},
+          Restarted{},
+          Hello{{std::byte{1}, std::byte{2}}},
+          Busy{},
+          PackDone{{{9, 7, 4096, 2},
+                    {9, 3, 1, 0, RecordOutcome::kept},
+                    {9, 4, 1, 0, RecordOutcome::refused, 200}}},
+          VolumeAnswer{digest_of(2, 32),
+                       true,
+                       {FileAction::send, FileAction::keep, FileAction::resume, FileAction::compare,
+                        FileAction::keep_unread, FileAction::assume, FileAction::name_taken},
+                       {}},
+          VolumeAnswer{digest_of(2, 32),
+                       false,
+                       {FileAction::name_refused, FileAction::send, FileAction::name_refused},
+                       {22, 84}},
+          Holes{{{1, 7, 1}, {2, 0, hole_blocks_max}}}};
 }
 template <class T, class Change>
 bool is_accepted(T message, Change change) {
@@ -99,17 +98,17 @@ bool is_accepted(T message, Change change) {
 
 TEST_CASE("the numbers of messages are those of the protocol", "[control][session]") {
   const std::string_view names[] = {
-      "Welcome",   "Refuse",    "Offer",     "ManifestPart",  "ChapterEnd", "Accept",
-      "ClaimPart", "DataReady", "PathReady", "BlockDigests",  "FileRoot",   "FileDone",
-      "Complete",  "Bye",       "Failure",   "KeepAlive",     "Restart",    "Restarted",
-      "Hello",     "Busy",      "PackDone",  "ChapterAnswer", "Holes",      "RequireSha256"};
+      "Welcome",   "Refuse",    "Offer",     "ManifestPart", "VolumeEnd", "Accept",
+      "ClaimPart", "DataReady", "PathReady", "BlockDigests", "FileRoot",  "FileDone",
+      "Complete",  "Bye",       "Failure",   "KeepAlive",    "Restart",   "Restarted",
+      "Hello",     "Busy",      "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256"};
   CHECK(std::variant_size_v<Message> == std::size(names));
   for (const Message& message : samples())
     CHECK(name_of(type_of(message)) == names[static_cast<std::size_t>(type_of(message)) - 1]);
   CHECK(static_cast<int>(type_of(Offer{})) == 3);
   CHECK(static_cast<int>(type_of(FileDone{})) == 12);
   CHECK(static_cast<int>(type_of(PackDone{})) == 21);
-  CHECK(static_cast<int>(type_of(ChapterAnswer{})) == 22);
+  CHECK(static_cast<int>(type_of(VolumeAnswer{})) == 22);
   CHECK(static_cast<int>(type_of(Holes{})) == 23);
   CHECK(static_cast<int>(type_of(RequireSha256{})) == 24);
 }
@@ -207,13 +206,13 @@ TEST_CASE("the largest accept and answer fit a message", "[control][session]") {
                       .frame_body_max_bytes = 1400,
                       .io = {},
                       .folder = std::string(folder_bytes_max, 'x')};
-  ChapterAnswer answer;
-  answer.actions.resize(chapter_entries_max, FileAction::send);
-  const ChapterAnswer refusal{
+  VolumeAnswer answer;
+  answer.actions.resize(volume_entries_max, FileAction::send);
+  const VolumeAnswer refusal{
       .manifest_hash = {},
       .has_claims = false,
-      .actions = std::vector<FileAction>(chapter_entries_max, FileAction::name_refused),
-      .name_faults = std::vector<std::uint8_t>(chapter_entries_max, 22)};
+      .actions = std::vector<FileAction>(volume_entries_max, FileAction::name_refused),
+      .name_faults = std::vector<std::uint8_t>(volume_entries_max, 22)};
   for (const Message& message : {Message{accept}, Message{answer}, Message{refusal}}) {
     const auto bytes = encode(message);
     CHECK(bytes.size() <= message_body_bytes_max);
@@ -224,13 +223,13 @@ TEST_CASE("the largest accept and answer fit a message", "[control][session]") {
 }
 
 TEST_CASE("an answer has an errno for each refused name, and no other", "[control][session]") {
-  const ChapterAnswer answer{.manifest_hash = {},
-                             .has_claims = false,
-                             .actions = {FileAction::name_refused, FileAction::name_taken},
-                             .name_faults = {22}};
-  CHECK(is_accepted(answer, [](ChapterAnswer&) {}));
-  CHECK_FALSE(is_accepted(answer, [](ChapterAnswer& m) { m.name_faults.clear(); }));
-  CHECK_FALSE(is_accepted(answer, [](ChapterAnswer& m) { m.name_faults.push_back(22); }));
-  CHECK_FALSE(is_accepted(answer, [](ChapterAnswer& m) { m.name_faults = {0}; }));
-  CHECK_FALSE(is_accepted(answer, [](ChapterAnswer& m) { m.actions[1] = FileAction{8}; }));
+  const VolumeAnswer answer{.manifest_hash = {},
+                            .has_claims = false,
+                            .actions = {FileAction::name_refused, FileAction::name_taken},
+                            .name_faults = {22}};
+  CHECK(is_accepted(answer, [](VolumeAnswer&) {}));
+  CHECK_FALSE(is_accepted(answer, [](VolumeAnswer& m) { m.name_faults.clear(); }));
+  CHECK_FALSE(is_accepted(answer, [](VolumeAnswer& m) { m.name_faults.push_back(22); }));
+  CHECK_FALSE(is_accepted(answer, [](VolumeAnswer& m) { m.name_faults = {0}; }));
+  CHECK_FALSE(is_accepted(answer, [](VolumeAnswer& m) { m.actions[1] = FileAction{8}; }));
 }

@@ -15,11 +15,12 @@ namespace {
 
 /// The receiver answers so of each file; !is_all: it wants the third one.
 void answer_with(World& world, FileAction action, bool is_all) {
-  world.recv_host.answer = [&world, action, is_all](const OfferInfo& offer, const Decide& decide) {
+  world.recv_host.answer = [&world, action, is_all](const OfferedVolume& offer,
+                                                    const Decide& decide) {
     auto& actions = world.recv_host.actions;
-    actions.assign(offer.manifest.files.size(), action);
+    actions.assign(offer.manifest->files.size(), action);
     if (!is_all) actions[2] = FileAction::send;
-    decide(Decision{actions, {}, {}});
+    decide(list::Answer{actions, {}, {}});
   };
 }
 
@@ -82,14 +83,14 @@ TEST_CASE("names that the receiver cannot hold are 12 at both ends, each with it
           "[control][session]") {
   World world;
   const bool is_all = GENERATE(true, false), is_kept_too = GENERATE(true, false);
-  world.recv_host.answer = [&](const OfferInfo&, const Decide& decide) {
+  world.recv_host.answer = [&](const OfferedVolume&, const Decide& decide) {
     world.recv_host.actions = {FileAction::name_refused, FileAction::name_taken,
                                is_kept_too ? FileAction::keep
                                : is_all    ? FileAction::name_refused
                                            : FileAction::send};
     std::vector<std::uint8_t> faults{EINVAL};
     if (is_all && !is_kept_too) faults.push_back(ENAMETOOLONG);
-    decide(Decision{world.recv_host.actions, {}, "in", faults});
+    decide(list::Answer{world.recv_host.actions, {}, "in", faults});
   };
   world.listen();
   world.send();
@@ -117,9 +118,9 @@ TEST_CASE("a compared file is 0 where it is the same, else 6, and no byte of it 
   World world;
   const bool is_same = GENERATE(true, false);
   world.recv_host.script.outcome = is_same ? FileOutcome::there : FileOutcome::kept;
-  world.recv_host.answer = [&](const OfferInfo&, const Decide& decide) {
+  world.recv_host.answer = [&](const OfferedVolume&, const Decide& decide) {
     world.recv_host.actions = {FileAction::send, FileAction::compare, FileAction::send};
-    decide(Decision{world.recv_host.actions, {}, {}});
+    decide(list::Answer{world.recv_host.actions, {}, {}});
   };
   world.listen();
   world.send();
@@ -138,15 +139,15 @@ TEST_CASE("the sender learns the folder and the number of a name that was taken"
           "[control][session]") {
   World world;
   world.recv_host.script.name_number = 3;
-  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
-    decide(Decision{
-        std::vector<FileAction>(offer.manifest.files.size(), FileAction::send), {}, "/home/b/in"});
+  world.recv_host.answer = [&](const OfferedVolume& offer, const Decide& decide) {
+    decide(list::Answer{
+        std::vector<FileAction>(offer.manifest->files.size(), FileAction::send), {}, "/home/b/in"});
   };
   world.listen();
   world.send();
   REQUIRE(world.run_to_end());
   CHECK(world.send_end->code == ExitCode::done);
-  CHECK(world.send_host.accepted->folder == "/home/b/in");
+  CHECK(world.send_host.accepted->answer->folder == "/home/b/in");
   REQUIRE(world.send_host.outcomes.size() == 3);
   for (const FileDone& done : world.send_host.outcomes) CHECK(done.name_number == 3);
 }

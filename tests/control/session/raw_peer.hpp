@@ -168,7 +168,7 @@ class HandSender {
   BIO *out_, *in_;
 };
 
-// offer_messages: what an honest sender says to offer `manifest` as one chapter.
+// offer_messages: what an honest sender says to offer `manifest` as one volume.
 inline Offer offer_of(const list::Manifest& manifest) {
   Offer offer;
   offer.frame_body_max_bytes = 1400;
@@ -178,7 +178,7 @@ inline Offer offer_of(const list::Manifest& manifest) {
 }
 inline std::vector<Message> offer_messages(const list::Manifest& manifest) {
   return {offer_of(manifest), ManifestPart{manifest.files},
-          ChapterEnd{list::manifest_hash(manifest), true}};
+          VolumeEnd{list::manifest_hash(manifest), true}};
 }
 
 }  // namespace onehop::session::test

@@ -12,9 +12,9 @@ list::ManifestEntry large(const std::string& name) {
   return {.name = name, .size = 4 * std::uint64_t{block_bytes}};
 }
 
-/// Played: a machine, and the decision on each chapter.
+/// Played: a machine, and the decision on each volume.
 struct Played {
-  explicit Played(Decision decides) : decision{std::move(decides)} {
+  explicit Played(list::Answer decides) : decision{std::move(decides)} {
     machine.start(now);
     perform();
   }
@@ -29,7 +29,7 @@ struct Played {
     }
     has_offered = true;
     hear(ManifestPart{entries});
-    hear(ChapterEnd{list::manifest_hash(manifest), is_last});
+    hear(VolumeEnd{list::manifest_hash(manifest), is_last});
   }
   void begin_transfer() {
     while (machine.has_more_to_send()) tick();
@@ -72,10 +72,10 @@ struct Played {
 
   Instant now{Instant{} + 1s};
   int offers = 0;
-  Decision decision;
+  list::Answer decision;
   RecvMachine machine{RecvOptions{}, Endpoint{*IpAddress::parse("10.0.0.1"), 40'000}};
   bool has_offered = false;
-  std::shared_ptr<const OfferInfo> considered;
+  std::shared_ptr<const OfferedVolume> considered;
 };
 
 const Digest some_root{std::byte{7}};
@@ -137,15 +137,15 @@ TEST_CASE("what is not offered again is told, so that its part can go", "[contro
   CHECK(played.considered->left_out[0].name == "left");
 }
 
-TEST_CASE("a root of a chapter whose answer is not said yet ends the session",
+TEST_CASE("a root of a volume whose answer is not said yet ends the session",
           "[control][session]") {
-  Decision resumes{.actions = {FileAction::resume}, .claims = {{{0, {}}, {2, {}}}}};
+  list::Answer resumes{.actions = {FileAction::resume}, .claims = {{{0, {}}, {2, {}}}}};
   Played played{resumes};
   played.offer({large("first")}, false);
   played.begin_transfer();
   played.offer({large("second")}, true);
   REQUIRE(played.machine.has_more_to_send());  // nobody ticked: the claims wait
-  const std::uint32_t second = 2;              // behind the pack of the first chapter
+  const std::uint32_t second = 2;              // behind the pack of the first volume
   played.hear(FileRoot{second, some_root});
   CHECK(played.machine.is_winding_down());
 }

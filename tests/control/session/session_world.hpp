@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "control/session/chapter.hpp"
 #include "control/session/listener.hpp"
 #include "control/session/send_session.hpp"
+#include "control/session/volume.hpp"
 
 namespace onehop::session::test {
 
@@ -148,13 +148,13 @@ class FakeSendHost : public HostBase<SendHost> {
  public:
   explicit FakeSendHost(asio::io_context& io, list::Manifest files = some_manifest())
       : HostBase{io, Role::sender}, files_{std::make_shared<list::Manifest>(std::move(files))} {}
-  void next_chapter(TakeChapter take) override { take(OfferedChapter{files_, true}); }
+  void next_volume(TakeVolume take) override { take(list::Volume{files_, true}); }
   KnownTree known() override { return {files_->files.size(), list::total_bytes(*files_), true}; }
   void on_accepted(const Accepted& given) override { accepted = given; }
   Result<std::shared_ptr<const list::Manifest>> offer_again(
-      const std::vector<Unsettled>& chapters) override {
-    settled = chapters.at(0).is_settled;
-    if (chapters[0].unsent) why_unsent = chapters[0].unsent->why;
+      const std::vector<Unsettled>& volumes) override {
+    settled = volumes.at(0).is_settled;
+    if (volumes[0].unsent) why_unsent = volumes[0].unsent->why;
     if (why_unsent && !is_below_folder) return *why_unsent;
     auto left = std::make_shared<list::Manifest>();
     for (std::size_t i = 0; i < settled.size(); ++i)
@@ -169,8 +169,8 @@ class FakeSendHost : public HostBase<SendHost> {
     return HostBase::start_data(given);
   }
   const list::Manifest& data_manifest() override { return *files_; }
-  std::vector<FileAction> data_actions() override { return accepted->chapter.actions; }
-  Claims data_claims() override { return accepted->claims; }
+  std::vector<FileAction> data_actions() override { return accepted->answer->actions; }
+  Claims data_claims() override { return accepted->answer->claims; }
 
   std::optional<Accepted> accepted;
   std::vector<bool> settled;                    ///< as offer_again() was told
@@ -186,14 +186,14 @@ class FakeSendHost : public HostBase<SendHost> {
 class FakeRecvHost : public HostBase<RecvHost> {
  public:
   explicit FakeRecvHost(asio::io_context& io) : HostBase{io, Role::receiver} { data_port = 40'002; }
-  void consider(std::shared_ptr<const OfferInfo> given, const crypto::CompareKey&,
+  void consider(std::shared_ptr<const OfferedVolume> given, const crypto::CompareKey&,
                 Decide decide) override {
     offer = given;
-    actions.assign(given->manifest.files.size(), FileAction::send);
+    actions.assign(given->manifest->files.size(), FileAction::send);
     if (answer) return answer(*given, decide);
-    decide(Decision{actions, {}, {}});
+    decide(list::Answer{actions, {}, {}});
   }
-  Result<Command> take_chapter(const OfferInfo&) override {
+  Result<Command> take_volume(const OfferedVolume&) override {
     return Command{.kind = CommandKind::add_files};
   }
   Arrival arrival() const override { return arrived; }
@@ -207,11 +207,11 @@ class FakeRecvHost : public HostBase<RecvHost> {
   }
   void on_rejected(const Endpoint&, const Error& why) override { rejections.push_back(why); }
   void on_session_end(const SessionEnd& end) override { ends.push_back(end); }
-  const list::Manifest& data_manifest() override { return offer->manifest; }
+  const list::Manifest& data_manifest() override { return *offer->manifest; }
   std::vector<FileAction> data_actions() override { return actions; }
 
-  std::function<void(const OfferInfo&, const Decide&)> answer;
-  std::shared_ptr<const OfferInfo> offer;
+  std::function<void(const OfferedVolume&, const Decide&)> answer;
+  std::shared_ptr<const OfferedVolume> offer;
   std::vector<FileAction> actions;
   Claims claims;
   std::uint16_t port = 0;

@@ -33,8 +33,8 @@ void set_roots(list::PackRoots& roots, const list::Manifest& manifest, const lis
 }  // namespace
 
 VirtualEnd::VirtualEnd(const SendOptions& options, NextEntry next, std::uint64_t seed,
-                       std::size_t chapter_entries)
-    : random_{seed}, next_{std::move(next)}, chapter_entries_{chapter_entries} {
+                       std::size_t volume_entries)
+    : random_{seed}, next_{std::move(next)}, volume_entries_{volume_entries} {
   auto machine = std::make_unique<SendMachine>(
       options, SendMachine::Connection{{*IpAddress::parse("10.0.0.2"), 7411},
                                        std::string{alpn_name},
@@ -69,7 +69,7 @@ void VirtualEnd::take_event(Instant now, const Event& event) {
 }
 
 void VirtualEnd::run_engine(Instant now) {
-  if (chapter_at_ <= now) give_chapter(now);
+  if (volume_at_ <= now) give_volume(now);
   while (!events_.empty() && events_.begin()->first <= now) {
     const Event event = events_.begin()->second;
     events_.erase(events_.begin());
@@ -78,7 +78,7 @@ void VirtualEnd::run_engine(Instant now) {
 }
 
 Instant VirtualEnd::next_event_at() const noexcept {
-  return events_.empty() ? chapter_at_ : std::min(chapter_at_, events_.begin()->first);
+  return events_.empty() ? volume_at_ : std::min(volume_at_, events_.begin()->first);
 }
 
 VirtualEnd::Held* VirtualEnd::find(std::uint32_t file) noexcept {
@@ -96,19 +96,19 @@ const list::ManifestEntry* VirtualEnd::entry_of(std::uint32_t file) const noexce
 
 void VirtualEnd::hold(Held held) {
   if (!held_.empty() && held.first_file != held_.back().pack_file() + 1)
-    fault("the indices of chapters have a gap");
+    fault("the indices of volumes have a gap");
   held.pack = list::Pack::make(*held.manifest, crypto::DigestKind::xxh3, held.actions);
   held_.push_back(std::move(held));
 }
 
-void VirtualEnd::give_chapter(Instant now) {
-  chapter_at_ = Instant::max();
+void VirtualEnd::give_volume(Instant now) {
+  volume_at_ = Instant::max();
   auto manifest = std::make_shared<list::Manifest>();
   const bool is_empty = has_gaps && std::exchange(has_given_, true) && draw(4) == 0;
-  while (!is_empty && upcoming_ && manifest->files.size() < chapter_entries_)
+  while (!is_empty && upcoming_ && manifest->files.size() < volume_entries_)
     manifest->files.push_back(*std::exchange(upcoming_, next_()));
   const bool is_last = !upcoming_ && !(has_gaps && draw(4) == 0);
-  sender_->on_chapter(now, OfferedChapter{std::move(manifest), is_last}, KnownTree{});
+  sender_->on_volume(now, list::Volume{std::move(manifest), is_last}, KnownTree{});
   perform_all(now);
 }
 
@@ -130,12 +130,11 @@ void VirtualEnd::perform(Instant now, Action& action) {
   } else if (const auto* phase = std::get_if<Phase>(&action)) {
     phases.insert(*phase);
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
-    const Chapter& chapter = accepted->chapter;
-    if (chapter.pack_roots != nullptr)
-      set_roots(*chapter.pack_roots, *chapter.manifest, *chapter.pack);
-    hold(
-        {chapter.first_file, chapter.manifest, chapter.actions, accepted->claims, chapter.is_last});
-    if (is_started_ && !is_mute) send_chapter(now, held_.back());
+    const list::Volume& volume = accepted->volume;
+    const list::Answer& answer = *accepted->answer;
+    if (answer.pack_roots != nullptr) set_roots(*answer.pack_roots, *volume.manifest, *answer.pack);
+    hold({volume.first_file, volume.manifest, answer.actions, answer.claims, volume.is_last});
+    if (is_started_ && !is_mute) send_volume(now, held_.back());
   } else if (const auto* change = std::get_if<ChangePath>(&action)) {
     is_held = !change->update.is_link_up;
   } else if (std::holds_alternative<OpenData>(action)) {
@@ -158,32 +157,32 @@ void VirtualEnd::perform(Instant now, Action& action) {
   } else if (const auto* again = std::get_if<OfferAgain>(&action)) {
     list_settled();
     auto left = std::make_shared<list::Manifest>();
-    for (const Unsettled& chapter : again->chapters)
-      if (chapter.unsent && draw(4) == 0)  // it was named itself
-        return sender_->on_offered_again(now, chapter.unsent->why);
-    for (const Unsettled& chapter : again->chapters)
-      for (std::size_t i = 0; i < chapter.is_settled.size(); ++i)
-        if (!chapter.is_settled[i] && !(has_gaps && draw(4) == 0))
-          left->files.push_back(chapter.manifest->files[i]);
+    for (const Unsettled& volume : again->volumes)
+      if (volume.unsent && draw(4) == 0)  // it was named itself
+        return sender_->on_offered_again(now, volume.unsent->why);
+    for (const Unsettled& volume : again->volumes)
+      for (std::size_t i = 0; i < volume.is_settled.size(); ++i)
+        if (!volume.is_settled[i] && !(has_gaps && draw(4) == 0))
+          left->files.push_back(volume.manifest->files[i]);
     if (!left->files.empty() && !left->files[0].is_folder()) left->files[0].size += block_bytes;
     sender_->on_offered_again(now, std::shared_ptr<const list::Manifest>{std::move(left)});
-  } else if (std::holds_alternative<WantChapter>(action)) {
-    if (chapter_at_ != Instant::max()) return fault("a chapter was asked for twice");
-    chapter_at_ = draw(2) == 0 ? now : later(now);
-    if (chapter_at_ == now) give_chapter(now);
-  } else if (const auto* over = std::get_if<ChapterOver>(&action)) {
-    ++chapters_over;
+  } else if (std::holds_alternative<WantVolume>(action)) {
+    if (volume_at_ != Instant::max()) return fault("a volume was asked for twice");
+    volume_at_ = draw(2) == 0 ? now : later(now);
+    if (volume_at_ == now) give_volume(now);
+  } else if (const auto* over = std::get_if<VolumeOver>(&action)) {
+    ++volumes_over;
     list(over->manifest->files.size());
     if (!has_engine_) return;
     if (held_.empty() || held_.front().manifest != over->manifest)
-      return fault("another chapter is over than the first");
+      return fault("another volume is over than the first");
     held_.pop_front();
   } else if (const auto* consider = std::get_if<Consider>(&action)) {
     if (consider->offer->first_file == 0) list_settled();  // it is offered again
     considered = consider->offer;
     decision_at = later(now);
   } else if (const auto* taken = std::get_if<TakeOffered>(&action)) {
-    if (!has_engine_ || taken->offer != offer_) return fault("a chapter that was not decided on");
+    if (!has_engine_ || taken->offer != offer_) return fault("a volume that was not decided on");
     hold_decided();
   }
 }
@@ -212,17 +211,13 @@ void VirtualEnd::list_settled() {
 }
 
 void VirtualEnd::hold_decided() {
-  hold({offer_->first_file,
-        {offer_, &offer_->manifest},
-        decided_.actions,
-        decided_.claims,
-        offer_->is_last});
+  hold({offer_->first_file, offer_->manifest, decided_.actions, decided_.claims, offer_->is_last});
 }
 
 void VirtualEnd::decide(Instant now) {
   offer_ = std::exchange(considered, nullptr);
-  const std::vector<list::ManifestEntry>& files = offer_->manifest.files;
-  Decision decision;
+  const std::vector<list::ManifestEntry>& files = offer_->manifest->files;
+  list::Answer decision;
   decision.claims.resize(files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
     decision.actions.push_back(static_cast<FileAction>(draw(8)));
@@ -233,9 +228,9 @@ void VirtualEnd::decide(Instant now) {
   }
   if (sends_all) decision = {.actions = std::vector<FileAction>(files.size(), FileAction::send)};
   const list::Pack pack =
-      list::Pack::make(offer_->manifest, crypto::DigestKind::xxh3, decision.actions);
+      list::Pack::make(*offer_->manifest, crypto::DigestKind::xxh3, decision.actions);
   decision.pack_roots = std::make_shared<list::PackRoots>(pack.entries().size());
-  set_roots(*decision.pack_roots, offer_->manifest, pack);
+  set_roots(*decision.pack_roots, *offer_->manifest, pack);
   decided_ = decision;
   const bool is_first = offer_->first_file == 0;
   if (is_first) {
@@ -262,7 +257,7 @@ void VirtualEnd::obey(Instant now, const Command& command) {
       if (!is_proven_ || is_started_) fault("started before the path was proven, or twice");
       is_started_ = true;
       if (sender_ != nullptr && !is_mute)
-        for (const Held& held : held_) send_chapter(now, held);
+        for (const Held& held : held_) send_volume(now, held);
       break;
     case CommandKind::checkpoint:
       events_.clear();
@@ -316,7 +311,7 @@ void VirtualEnd::take_pack(Instant now, const Held& held) {
   }
 }
 
-void VirtualEnd::send_chapter(Instant now, const Held& held) {
+void VirtualEnd::send_volume(Instant now, const Held& held) {
   sent_at_ = std::max(sent_at_, now);
   for (std::uint32_t entry = 0; entry < held.actions.size() && !has_failed_; ++entry) {
     if (!has_digests(held.actions[entry])) continue;

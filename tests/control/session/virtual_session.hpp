@@ -31,9 +31,9 @@ class VirtualEnd {
  public:
   /// NextEntry gives the entries of a tree one by one; nothing: it was the last.
   using NextEntry = std::function<std::optional<list::ManifestEntry>()>;
-  /// It sends what `next` gives, in chapters of `chapter_entries`.
+  /// It sends what `next` gives, in volumes of `volume_entries`.
   VirtualEnd(const SendOptions& options, NextEntry next, std::uint64_t seed,
-             std::size_t chapter_entries);
+             std::size_t volume_entries);
   VirtualEnd(const RecvOptions& options, std::uint64_t seed);
 
   [[nodiscard]] SessionMachine& machine() noexcept { return *machine_; }
@@ -48,18 +48,18 @@ class VirtualEnd {
   void run_engine(Instant now);
   [[nodiscard]] Instant next_event_at() const noexcept;
   [[nodiscard]] bool has_engine() const noexcept { return has_engine_; }
-  /// entry_of gives an entry of a chapter that is under way; null: there is none.
+  /// entry_of gives an entry of a volume that is under way; null: there is none.
   [[nodiscard]] const list::ManifestEntry* entry_of(std::uint32_t file) const noexcept;
 
   std::deque<Message> said;                  ///< the link takes them
   std::map<std::string, FileDone> outcomes;  ///< by name
   std::map<std::string, Digest> announced;   ///< sending: roots by name; zero of what nobody reads
-  /// The entries as a receipt has them: those of a chapter when it is over, in their order.
+  /// The entries as a receipt has them: those of a volume when it is over, in their order.
   std::vector<std::string> listed;
   void list(std::size_t entries);
   std::vector<std::string> faults;
   std::set<Phase> phases;
-  std::shared_ptr<const OfferInfo> considered;  ///< a decision is due
+  std::shared_ptr<const OfferedVolume> considered;  ///< a decision is due
   Instant decision_at{};
   bool is_held = false;
   // What its world does to it.
@@ -69,14 +69,14 @@ class VirtualEnd {
   bool is_mute = false;            ///< its engine says nothing by itself
   bool is_peer_hostile = false;    ///< it may offer a name twice
   bool sends_all = false;          ///< receiving: whatever is offered is wanted
-  bool has_gaps = false;           ///< sending: chapters may be empty, and what changes may vanish
+  bool has_gaps = false;           ///< sending: volumes may be empty, and what changes may vanish
   bool is_forgetful = false;       ///< does not keep the outcomes, for a tree that is large
   int opened = 0, stopped = 0;
-  std::size_t chapters_over = 0;
+  std::size_t volumes_over = 0;
   std::uint64_t reported = 0;
 
  private:
-  /// Held: a chapter that was answered, as its engine and file side know it.
+  /// Held: a volume that was answered, as its engine and file side know it.
   struct Held {
     std::uint32_t first_file = 0;
     std::shared_ptr<const list::Manifest> manifest;
@@ -95,8 +95,8 @@ class VirtualEnd {
   [[nodiscard]] Held* find(std::uint32_t file) noexcept;
   void hold(Held held);
   void hold_decided();
-  void give_chapter(Instant now);
-  void send_chapter(Instant now, const Held& held);
+  void give_volume(Instant now);
+  void send_volume(Instant now, const Held& held);
   void send_pack(const Held& held);
   void take_pack(Instant now, const Held& held);
   void take_file_message(Instant now, const BlockRef& block);
@@ -110,19 +110,19 @@ class VirtualEnd {
   std::mt19937_64 random_;
   NextEntry next_;  // a sender's
   std::optional<list::ManifestEntry> upcoming_;
-  std::size_t chapter_entries_ = 0;
-  Instant chapter_at_ = Instant::max();  // when the sender's next chapter is there
+  std::size_t volume_entries_ = 0;
+  Instant volume_at_ = Instant::max();  // when the sender's next volume is there
   SendMachine* sender_ = nullptr;
   RecvMachine* receiver_ = nullptr;
   std::unique_ptr<SessionMachine> machine_;
   std::multimap<Instant, Event> events_;
-  Instant sent_at_{};                       // of the newest block
-  std::shared_ptr<const OfferInfo> offer_;  // the newest that was decided on
-  Decision decided_;
+  Instant sent_at_{};                           // of the newest block
+  std::shared_ptr<const OfferedVolume> offer_;  // the newest that was decided on
+  list::Answer decided_;
   std::deque<Held> held_;
   std::map<std::uint32_t, list::ManifestEntry> unlisted_;  // reported, by index
   std::map<std::uint32_t, std::uint64_t> digests_;         // receiving: how many of a file came
-  bool has_given_ = false;                                 // sending: a chapter
+  bool has_given_ = false;                                 // sending: a volume
   bool has_failed_ = false;  // sending: a source changed, and nothing is sent any more
   bool has_engine_ = false, is_finished_ = false, is_proven_ = false, is_started_ = false;
   std::uint8_t next_id_ = 0;

@@ -49,7 +49,7 @@ struct DeadSender {
     offer.data_port = 40'000;
     peer.token = token;
     peer.connect(world.recv_host.port, {offer, ManifestPart{manifest.files},
-                                        ChapterEnd{list::manifest_hash(manifest), true}});
+                                        VolumeEnd{list::manifest_hash(manifest), true}});
   }
   bool live() {
     io.restart();

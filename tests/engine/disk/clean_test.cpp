@@ -77,7 +77,7 @@ void leave_recorded_part(const fs::path& to) {
   const Manifest manifest = files.manifest;
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, sink_settings(to, manifest));
   Source source{{.slots = 16}, make_io()};
-  source.add(answered_chapter(std::move(files), *sink));
+  source.add(answered_volume(std::move(files), *sink));
   Wire wire{&source, *sink};
   wire.is_root_lost = true;
   static_cast<void>(wire.run());

@@ -33,7 +33,7 @@ Outcome send_as(const std::string& name, const std::string& data, const fs::path
     return refused;
   }
   Source source{{.slots = 16}, make_io()};
-  source.add(answered_chapter(std::move(files), *sink.value()));
+  source.add(answered_volume(std::move(files), *sink.value()));
   Wire wire{&source, *sink.value()};
   const Outcome outcome = wire.run();
   sink.value()->close();
@@ -318,8 +318,8 @@ TEST_CASE("Z1 a peer that breaks the protocol ends the session, not the program"
   CHECK(failure_of(many) == FileFailure::protocol);
 }
 
-// The engine waits for the blocks of a chapter that it was not told to be skipped: one that the
-// Sink took for a file which is there would leave the chapter with it for ever.
+// The engine waits for the blocks of a volume that it was not told to be skipped: one that the
+// Sink took for a file which is there would leave the volume with it for ever.
 TEST_CASE("Z1 a block that is there is announced as skipped, or the session ends",
           "[engine][file]") {
   const TempFolder to;

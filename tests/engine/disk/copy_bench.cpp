@@ -93,13 +93,16 @@ int main(int argc, char** argv) {
   const double bytes = static_cast<double>(total_bytes(manifest));
   const auto destination = need(Destination::open({.folder = argv[2], .reserve_bytes = 0}));
   auto sink = std::make_unique<Sink>(destination, need(make_file_io(kind)), SinkOptions{});
-  sink->add(need(SinkChapter::prepare(
-                destination, std::make_shared<const Manifest>(manifest),
-                {.approved = manifest_hash(manifest), .on_exist = OnExist::overwrite})),
+  sink->add(need(SinkVolume::prepare(destination,
+                                     std::make_shared<const Volume>(Volume{
+                                         .manifest = std::make_shared<const Manifest>(manifest),
+                                         .is_last = true,
+                                         .manifest_hash = manifest_hash(manifest)}),
+                                     {.on_exist = OnExist::overwrite})),
             true);
   Rings rings;
   auto source = std::make_unique<Source>(SourceOptions{}, need(make_file_io(kind)));
-  SourceChapter all;
+  SourceVolume all;
   *all.files = std::move(files);
   all.is_last = true;
   source->add(std::move(all));

@@ -64,7 +64,7 @@ TEST_CASE("P6 files of every year arrive with their times", "[engine][file]") {
                           times_at(seconds[i]).data(), 0) == 0);
   REQUIRE(::utimensat(AT_FDCWD, (from / "d").c_str(), times_at(ext4_last_s).data(), 0) == 0);
   const std::vector<std::string> paths{(from / "d").string()};
-  Result<ScanChapter> found = scan(paths, {});
+  Result<ScanVolume> found = scan(paths, {});
   REQUIRE(found.has_value());
   const Outcome outcome = send_files(std::move(found.value().source), to.path(), OnExist::ask, {});
   CHECK(outcome.done.size() == 2 * seconds.size() + 1);

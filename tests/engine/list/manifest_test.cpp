@@ -247,7 +247,7 @@ TEST_CASE("C4 P5 only regular files are offered", "[engine][file]") {
   REQUIRE(::bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   ::close(server);
   const auto refused = [&](const std::vector<std::string>& paths, const std::string& cause) {
-    const Result<ScanChapter> files = scan(paths, {});
+    const Result<ScanVolume> files = scan(paths, {});
     REQUIRE(files.has_error());
     INFO(files.error().message());
     CHECK(files.error().code == ExitCode::local_file_error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the thread that reads folders gives, chapter by chapter.
+// What the thread that reads folders gives, volume by volume.
 #include "engine/list/scan_thread.hpp"
 
 #include <atomic>
@@ -23,34 +23,34 @@ namespace {
 
 using Paths = std::vector<std::string>;
 
-/// No chapter is given for its age: which ones there are follows from the tree.
+/// No volume is given for its age: which ones there are follows from the tree.
 constexpr Nanos no_age = Nanos::max();
 
-std::unique_ptr<ScanThread> started(const Paths& paths, const ChapterSizes& sizes,
+std::unique_ptr<ScanThread> started(const Paths& paths, const VolumeSizes& sizes,
                                     const ScanOptions& options = {}) {
   auto scan = ScanThread::start(paths, options, sizes);
   if (scan.has_error()) FAIL(scan.error().message());
   return std::move(scan).value();
 }
 
-ScanChapter next_of(ScanThread& scan) {
-  Result<ScanChapter> next = scan.wait_next();
+ScanVolume next_of(ScanThread& scan) {
+  Result<ScanVolume> next = scan.wait_next();
   if (next.has_error()) FAIL(next.error().message());
   return std::move(next).value();
 }
 
-std::vector<ScanChapter> chapters_of(ScanThread& scan) {
-  std::vector<ScanChapter> chapters;
-  do chapters.push_back(next_of(scan));
-  while (!chapters.back().is_last);
-  return chapters;
+std::vector<ScanVolume> volumes_of(ScanThread& scan) {
+  std::vector<ScanVolume> volumes;
+  do volumes.push_back(next_of(scan));
+  while (!volumes.back().is_last);
+  return volumes;
 }
 
-/// The entries of chapters one after the other.
-std::vector<ManifestEntry> entries_of(const std::vector<ScanChapter>& chapters) {
+/// The entries of volumes one after the other.
+std::vector<ManifestEntry> entries_of(const std::vector<ScanVolume>& volumes) {
   std::vector<ManifestEntry> entries;
-  for (const ScanChapter& chapter : chapters)
-    std::ranges::copy(chapter.source.manifest.files, std::back_inserter(entries));
+  for (const ScanVolume& volume : volumes)
+    std::ranges::copy(volume.source.manifest.files, std::back_inserter(entries));
   return entries;
 }
 
@@ -79,9 +79,9 @@ void make_odd_tree(const TempFolder& folder) {
 
 }  // namespace
 
-// Goal:   chapters are the list, cut. Method: a tree with everything in it, several arguments, cut
+// Goal:   volumes are the list, cut. Method: a tree with everything in it, several arguments, cut
 // in several sizes; the whole list beside it. Bounds: exact.
-TEST_CASE("chapters one after the other are the whole list", "[engine][file]") {
+TEST_CASE("volumes one after the other are the whole list", "[engine][file]") {
   const std::size_t entries_max = GENERATE(1U, 2U, 3U, 7U, 1000U);
   const std::size_t ahead_max = GENERATE(1U, 8U);
   const TempFolder folder;
@@ -90,33 +90,33 @@ TEST_CASE("chapters one after the other are the whole list", "[engine][file]") {
                     (folder / "x/").string() + "/"};
   ScanOptions options{.symlinks = Symlinks::follow_inside};
   options.rules.add("left/");
-  Result<ScanChapter> scanned = list::scan(paths, options);
+  Result<ScanVolume> scanned = list::scan(paths, options);
   REQUIRE(scanned.has_value());
-  const ScanChapter& whole = scanned.value();
+  const ScanVolume& whole = scanned.value();
   const auto scan = started(
       paths, {.entries_max = entries_max, .ahead_max = ahead_max, .age_max = no_age}, options);
-  const std::vector<ScanChapter> chapters = chapters_of(*scan);
-  CHECK(entries_of(chapters) == whole.source.manifest.files);
+  const std::vector<ScanVolume> volumes = volumes_of(*scan);
+  CHECK(entries_of(volumes) == whole.source.manifest.files);
   std::vector<std::string> problems, wanted_problems;
   std::size_t at = 0;
-  for (const ScanChapter& chapter : chapters) {
-    const std::size_t entries = chapter.source.files.size();
-    CHECK(chapter.is_last == (&chapter == &chapters.back()));
-    CHECK((entries == entries_max || chapter.is_last));
+  for (const ScanVolume& volume : volumes) {
+    const std::size_t entries = volume.source.files.size();
+    CHECK(volume.is_last == (&volume == &volumes.back()));
+    CHECK((entries == entries_max || volume.is_last));
     CHECK(entries > 0);
-    REQUIRE(entries == chapter.source.places.size());
+    REQUIRE(entries == volume.source.places.size());
     for (std::size_t i = 0; i < entries; ++i, ++at) {
-      CHECK(chapter.source.path_of(i) == whole.source.path_of(at));
-      CHECK(chapter.source.places[i].is_link == whole.source.places[at].is_link);
-      CHECK(chapter.source.files[i].fence == whole.source.files[at].fence);
-      if (&chapter != &chapters.front()) CHECK_FALSE(chapter.source.files[i].fd.is_open());
+      CHECK(volume.source.path_of(i) == whole.source.path_of(at));
+      CHECK(volume.source.places[i].is_link == whole.source.places[at].is_link);
+      CHECK(volume.source.files[i].fence == whole.source.files[at].fence);
+      if (&volume != &volumes.front()) CHECK_FALSE(volume.source.files[i].fd.is_open());
     }
-    CHECK(chapter.counts.files + chapter.counts.folders == at);
-    for (const ScanProblem& problem : chapter.problems) problems.push_back(problem.path);
+    CHECK(volume.counts.files + volume.counts.folders == at);
+    for (const ScanProblem& problem : volume.problems) problems.push_back(problem.path);
   }
   for (const ScanProblem& problem : whole.problems) wanted_problems.push_back(problem.path);
   CHECK(problems == wanted_problems);
-  const ScanCounts& counts = chapters.back().counts;
+  const ScanCounts& counts = volumes.back().counts;
   CHECK(counts.bytes == whole.counts.bytes);
   CHECK(counts.excluded == 1);
   CHECK(counts.hard_links == 1);
@@ -157,20 +157,20 @@ TEST_CASE("a name that stands there already ends the list when it comes", "[engi
                              Paths{r, (folder / "q").string()}, Paths{p, p}}) {
     CAPTURE(paths);
     const auto scan = started(paths, {.entries_max = 1, .age_max = no_age});
-    Result<ScanChapter> next = scan->wait_next();
+    Result<ScanVolume> next = scan->wait_next();
     while (next.has_value()) next = scan->wait_next();
     CHECK(next.error().message().find("same name") != std::string::npos);
   }
   const auto scan = started({p, (folder / "q").string()}, {.entries_max = 1, .age_max = no_age});
-  CHECK(entries_of(chapters_of(*scan)).size() == 5);
+  CHECK(entries_of(volumes_of(*scan)).size() == 5);
 }
 
-// Goal:   a tree of any size takes the memory of a few chapters. Method: a folder with more names
-// than are sorted at once; before each chapter is taken the thread has gone as far ahead as it can.
+// Goal:   a tree of any size takes the memory of a few volumes. Method: a folder with more names
+// than are sorted at once; before each volume is taken the thread has gone as far ahead as it can.
 // Bounds: exact. Each name comes once.
-TEST_CASE("a scan is never further ahead than its chapters", "[engine][file]") {
+TEST_CASE("a scan is never further ahead than its volumes", "[engine][file]") {
   constexpr std::uint64_t files = FolderNames::run_names_max + 3000;
-  constexpr ChapterSizes sizes{.entries_max = 1000, .ahead_max = 3, .age_max = no_age};
+  constexpr VolumeSizes sizes{.entries_max = 1000, .ahead_max = 3, .age_max = no_age};
   const TempFolder folder{in_memory()};
   const int parent = ::open(folder.path().c_str(), O_PATH | O_CLOEXEC);
   for (std::uint64_t i = 0; i < files; ++i)
@@ -183,9 +183,9 @@ TEST_CASE("a scan is never further ahead than its chapters", "[engine][file]") {
         std::min<std::uint64_t>(files, names.size() + sizes.entries_max * (sizes.ahead_max + 1));
     wait_until_known(*scan, ahead);
     CHECK(scan->known().entries == ahead);
-    ScanChapter chapter = next_of(*scan);
-    for (ManifestEntry& entry : chapter.source.manifest.files) names.insert(std::move(entry.name));
-    is_last = chapter.is_last;
+    ScanVolume volume = next_of(*scan);
+    for (ManifestEntry& entry : volume.source.manifest.files) names.insert(std::move(entry.name));
+    is_last = volume.is_last;
   }
   CHECK(names.size() == files);
 }
@@ -196,7 +196,7 @@ TEST_CASE("a scan that waits for room, or has just begun, ends with its owner", 
   const std::uint64_t seen = GENERATE(0U, 1U, 4U);
   const auto scan =
       started({(folder / "d").string()}, {.entries_max = 2, .ahead_max = 1, .age_max = no_age});
-  wait_until_known(*scan, seen);  // 4: one chapter waits, one is full
+  wait_until_known(*scan, seen);  // 4: one volume waits, one is full
   CHECK(scan->known().entries <= 4);
   CHECK_FALSE(scan->known().is_complete);
 }
@@ -215,17 +215,17 @@ TEST_CASE("C4 what vanishes before it is read is a problem, and the rest goes on
   wait_until_known(*scan, 4);
   fs::remove_all(folder / "d/gone");
   fs::remove_all(folder / "e");
-  const std::vector<ScanChapter> chapters = chapters_of(*scan);
-  CHECK(entries_of(chapters).size() == 8);  // 5 files, stays/0, stays, d
+  const std::vector<ScanVolume> volumes = volumes_of(*scan);
+  CHECK(entries_of(volumes).size() == 8);  // 5 files, stays/0, stays, d
   std::map<std::string, ScanProblemKind> problems;
-  for (const ScanChapter& chapter : chapters)
-    for (const ScanProblem& problem : chapter.problems) problems[problem.path] = problem.kind;
+  for (const ScanVolume& volume : volumes)
+    for (const ScanProblem& problem : volume.problems) problems[problem.path] = problem.kind;
   CHECK(problems == std::map<std::string, ScanProblemKind>{
                         {(folder / "d/gone").string(), ScanProblemKind::vanished},
                         {(folder / "e/").string(), ScanProblemKind::vanished}});
 }
 
-TEST_CASE("an error deep in the tree comes after the chapters before it", "[engine][file]") {
+TEST_CASE("an error deep in the tree comes after the volumes before it", "[engine][file]") {
   const TempFolder folder;
   write_files(folder / "d", 5);
   fs::create_directories(folder / "d/1x/2/3");
@@ -240,7 +240,7 @@ TEST_CASE("an error deep in the tree comes after the chapters before it", "[engi
       started({(folder / "d").string()}, {.entries_max = 2, .age_max = no_age}, options);
   CHECK(next_of(*scan).source.files.size() == 2);
   CHECK(next_of(*scan).source.files.size() == 2);
-  Result<ScanChapter> next = scan->wait_next();
+  Result<ScanVolume> next = scan->wait_next();
   REQUIRE(next.has_error());
   CHECK(next.error().code == ExitCode::local_file_error);
   CHECK(next.error().message().find(cause) != std::string::npos);
@@ -267,10 +267,10 @@ TEST_CASE("what is known of a tree only grows", "[engine][file]") {
   }};
   std::uint64_t entries = 0;
   for (bool is_last = false; !is_last;) {
-    const ScanChapter chapter = next_of(*scan);
-    entries += chapter.source.files.size();
+    const ScanVolume volume = next_of(*scan);
+    entries += volume.source.files.size();
     CHECK(scan->known().entries >= entries);
-    is_last = chapter.is_last;
+    is_last = volume.is_last;
   }
   CHECK(scan->known().is_complete);
   CHECK(scan->known().entries == 602);
@@ -281,23 +281,23 @@ TEST_CASE("what is known of a tree only grows", "[engine][file]") {
   CHECK_FALSE(has_shrunk);
 }
 
-TEST_CASE("a chapter that is awaited is given before it is full", "[engine][file]") {
+TEST_CASE("a volume that is awaited is given before it is full", "[engine][file]") {
   const TempFolder folder;
   write_files(folder / "d", 50);
   const auto scan = started({(folder / "d").string()}, {.age_max = 0ns});
-  const ScanChapter first = next_of(*scan);
+  const ScanVolume first = next_of(*scan);
   CHECK(first.source.files.size() == 1);
   CHECK_FALSE(first.is_last);
   std::size_t entries = 1;
   for (bool is_last = false; !is_last;) {
-    const ScanChapter chapter = next_of(*scan);
-    entries += chapter.source.files.size();
-    is_last = chapter.is_last;
+    const ScanVolume volume = next_of(*scan);
+    entries += volume.source.files.size();
+    is_last = volume.is_last;
   }
   CHECK(entries == 51);
 }
 
-TEST_CASE("who cannot wait is told when there is a chapter", "[engine][file]") {
+TEST_CASE("who cannot wait is told when there is a volume", "[engine][file]") {
   const TempFolder folder;
   write_files(folder / "d", 20);
   std::counting_semaphore<> ready{0};
@@ -308,7 +308,7 @@ TEST_CASE("who cannot wait is told when there is a chapter", "[engine][file]") {
   std::size_t entries = 0;
   for (bool is_last = false; !is_last;) {
     ready.acquire();
-    std::optional<Result<ScanChapter>> next = scan.value()->try_next();
+    std::optional<Result<ScanVolume>> next = scan.value()->try_next();
     REQUIRE(next.has_value());
     REQUIRE(next->has_value());
     entries += next->value().source.files.size();
@@ -318,23 +318,23 @@ TEST_CASE("who cannot wait is told when there is a chapter", "[engine][file]") {
   CHECK_FALSE(ready.try_acquire());
 }
 
-TEST_CASE("C4 problems without end come in chapters as well", "[engine][file]") {
+TEST_CASE("C4 problems without end come in volumes as well", "[engine][file]") {
   const TempFolder folder;
   write_files(folder / "d", 1);
   for (int i = 0; i < 10; ++i)
     REQUIRE(::mkfifo((folder / ("d/fifo" + std::to_string(i))).c_str(), 0600) == 0);
   const auto scan = started({(folder / "d").string()}, {.entries_max = 3, .age_max = no_age});
   std::size_t problems = 0;
-  const std::vector<ScanChapter> chapters = chapters_of(*scan);
-  for (const ScanChapter& chapter : chapters) {
-    CHECK(chapter.problems.size() <= 3);
-    problems += chapter.problems.size();
+  const std::vector<ScanVolume> volumes = volumes_of(*scan);
+  for (const ScanVolume& volume : volumes) {
+    CHECK(volume.problems.size() <= 3);
+    problems += volume.problems.size();
   }
   CHECK(problems == 10);
-  CHECK(entries_of(chapters).size() == 2);
+  CHECK(entries_of(volumes).size() == 2);
 }
 
-TEST_CASE("descriptors are kept in the first chapter alone", "[engine][file]") {
+TEST_CASE("descriptors are kept in the first volume alone", "[engine][file]") {
   const TempFolder folder;
   write_files(folder / "d", 2 * open_files_kept);
   write_files(folder / "n", 40);
@@ -344,9 +344,9 @@ TEST_CASE("descriptors are kept in the first chapter alone", "[engine][file]") {
   const std::size_t entries_max = GENERATE(100U, 4096U);
   const auto scan = started(paths, {.entries_max = entries_max, .age_max = no_age});
   std::vector<std::size_t> open_counts;
-  for (const ScanChapter& chapter : chapters_of(*scan))
+  for (const ScanVolume& volume : volumes_of(*scan))
     open_counts.push_back(static_cast<std::size_t>(std::ranges::count_if(
-        chapter.source.files, [](const SourceFile& file) { return file.fd.is_open(); })));
+        volume.source.files, [](const SourceFile& file) { return file.fd.is_open(); })));
   CHECK(open_counts.front() == std::min(entries_max, open_files_kept));
   CHECK(std::accumulate(open_counts.begin() + 1, open_counts.end(), std::size_t{0}) == 0);
 }

@@ -12,9 +12,9 @@ using namespace onehop::sink::test;
 
 namespace {
 
-ScanChapter scan_links(const fs::path& folder) {
+ScanVolume scan_links(const fs::path& folder) {
   const std::string path = folder.string() + "/";
-  Result<ScanChapter> found = scan({&path, 1}, {.symlinks = Symlinks::copy});
+  Result<ScanVolume> found = scan({&path, 1}, {.symlinks = Symlinks::copy});
   if (found.has_error()) FAIL(found.error().message());
   return std::move(found).value();
 }
@@ -92,7 +92,7 @@ TEST_CASE("links whose target is inside are sent as links, and others are named"
   fs::create_symlink("none", from.folder / "dangling");
   fs::create_symlink("..", from.folder / "up");
   fs::create_symlink("/etc/passwd", from.folder / "absolute");
-  const ScanChapter found = scan_links(from.folder.path());
+  const ScanVolume found = scan_links(from.folder.path());
   CHECK(found.counts.files == 3);
   CHECK(found.counts.bytes == 7 + 4 + 4);
   REQUIRE(found.problems.size() == 2);
@@ -102,7 +102,7 @@ TEST_CASE("links whose target is inside are sent as links, and others are named"
     CHECK(entry.is_symlink() == (entry.name == "d/l" || entry.name == "dangling"));
   // What is named itself and lies in a folder of another name: inside is below the argument.
   const std::string below = (from.folder / "d").string();
-  const Result<ScanChapter> of_folder = scan({&below, 1}, {.symlinks = Symlinks::copy});
+  const Result<ScanVolume> of_folder = scan({&below, 1}, {.symlinks = Symlinks::copy});
   REQUIRE(of_folder.has_value());
   CHECK(of_folder.value().problems.size() == 1);
 }
@@ -130,7 +130,7 @@ TEST_CASE("links arrive whole in any order of blocks", "[engine][file]") {
   const Tree tree{seed + 1};
   add_links(tree.folder.path(), 300);
   const TempFolder to{in_memory()};
-  const ScanChapter found = scan_links(tree.folder.path());
+  const ScanVolume found = scan_links(tree.folder.path());
   REQUIRE(found.problems.empty());
   const Manifest manifest = found.source.manifest;
   const Outcome outcome = send_files(

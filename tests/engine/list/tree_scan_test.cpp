@@ -19,27 +19,27 @@ using namespace onehop::sink::test;
 
 namespace {
 
-ScanChapter scanned(const std::vector<std::string>& paths, const ScanOptions& options = {}) {
-  Result<ScanChapter> found = scan(paths, options);
+ScanVolume scanned(const std::vector<std::string>& paths, const ScanOptions& options = {}) {
+  Result<ScanVolume> found = scan(paths, options);
   if (found.has_error()) FAIL(found.error().message());
   return std::move(found).value();
 }
 std::string refusal_of(const std::vector<std::string>& paths, const ScanOptions& options = {}) {
-  const Result<ScanChapter> found = scan(paths, options);
+  const Result<ScanVolume> found = scan(paths, options);
   REQUIRE(found.has_error());
   CHECK(found.error().code == ExitCode::local_file_error);
   return found.error().message();
 }
 
 /// Names of a scan, sorted; a folder's with a slash.
-std::vector<std::string> names_of(const ScanChapter& found) {
+std::vector<std::string> names_of(const ScanVolume& found) {
   std::vector<std::string> names;
   for (const ManifestEntry& entry : found.source.manifest.files)
     names.push_back(entry.name + (entry.is_folder() ? "/" : ""));
   std::ranges::sort(names);
   return names;
 }
-std::map<std::string, std::string> problems_of(const ScanChapter& found, const TempFolder& folder) {
+std::map<std::string, std::string> problems_of(const ScanVolume& found, const TempFolder& folder) {
   std::map<std::string, std::string> kinds;
   for (const ScanProblem& problem : found.problems)
     kinds[fs::path{problem.path}.lexically_relative(folder.path()).string()] =
@@ -77,7 +77,7 @@ TEST_CASE("a folder arrives as a folder, with a slash it gives what it holds", "
   CHECK(names_of(scanned({tree.at("d/s"), tree.at("d/a")})) ==
         Names{"a", "s/", "s/b", "s/t/", "s/t/c"});
 
-  const ScanChapter found = scanned({tree.at("d")});
+  const ScanVolume found = scanned({tree.at("d")});
   CHECK(found.counts.files == 4);
   CHECK(found.counts.folders == 4);
   CHECK(total_bytes(found.source.manifest) == 7);
@@ -133,7 +133,7 @@ TEST_CASE("files come by inode, then subfolders with what they hold, then the fo
                {"d/m", {}},
                {"d/z", {"d/z/3"}}});
   Names found;
-  const ScanChapter list = scanned({(folder / "d").string()});
+  const ScanVolume list = scanned({(folder / "d").string()});
   for (const ManifestEntry& entry : list.source.manifest.files) found.push_back(entry.name);
   CHECK(found == wanted);
 }
@@ -158,7 +158,7 @@ TEST_CASE("C4 below a folder what cannot be sent is a problem, and the rest goes
   REQUIRE(::bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   ::close(server);
   write_file(tree.folder / "d/.x.onehop-journal", "state");
-  const ScanChapter found = scanned({tree.at("d")});
+  const ScanVolume found = scanned({tree.at("d")});
   CHECK(found.counts.files == 4);
   CHECK(problems_of(found, tree.folder) ==
         std::map<std::string, std::string>{{"d/fifo", "special"},
@@ -181,7 +181,7 @@ TEST_CASE("C4 what may not be read is a problem, opened at the scan or not", "[e
   fs::permissions(tree.folder / "d/a", fs::perms::none);
   fs::permissions(tree.folder / "d/s/b", fs::perms::none);
   fs::permissions(tree.folder / "d/e", fs::perms::none);
-  const ScanChapter found = scanned({tree.at("d")});
+  const ScanVolume found = scanned({tree.at("d")});
   fs::permissions(tree.folder / "d/e", fs::perms::owner_all);
   CHECK(problems_of(found, tree.folder) ==
         std::map<std::string, std::string>{
@@ -201,7 +201,7 @@ TEST_CASE("C4 a link is skipped, refused, or sent as the file below the same fol
   fs::create_symlink("none", tree.folder / "d/dangling");
   fs::create_symlink(".", tree.folder / "d/s/self");
 
-  const ScanChapter skipped = scanned({tree.at("d")});
+  const ScanVolume skipped = scanned({tree.at("d")});
   CHECK(skipped.counts.files == 4);
   CHECK(skipped.problems.size() == 8);
   CHECK(std::ranges::none_of(skipped.problems, is_failure));
@@ -209,7 +209,7 @@ TEST_CASE("C4 a link is skipped, refused, or sent as the file below the same fol
   CHECK(refusal_of({tree.at("d")}, {.symlinks = Symlinks::error}).find("symbolic link") !=
         std::string::npos);
 
-  const ScanChapter followed = scanned({tree.at("d")}, {.symlinks = Symlinks::follow_inside});
+  const ScanVolume followed = scanned({tree.at("d")}, {.symlinks = Symlinks::follow_inside});
   CHECK(followed.counts.files == 6);
   CHECK(problems_of(followed, tree.folder) ==
         std::map<std::string, std::string>{{"d/out", "symlink_refused"},
@@ -234,7 +234,7 @@ TEST_CASE("a link that is turned outwards after the scan is not followed", "[eng
   const SmallTree tree;
   write_file(tree.folder / "outside", "secret");
   fs::create_symlink("a", tree.folder / "d/link");
-  const ScanChapter found = scanned({tree.at("d")}, {.symlinks = Symlinks::follow_inside});
+  const ScanVolume found = scanned({tree.at("d")}, {.symlinks = Symlinks::follow_inside});
   fs::remove(tree.folder / "d/link");
   fs::create_symlink("../outside", tree.folder / "d/link");
   for (std::size_t i = 0; i < found.source.files.size(); ++i) {
@@ -252,7 +252,7 @@ TEST_CASE("a rule leaves out a name and all below it, and not what is named itse
   options.rules.add(".*");
   options.rules.add("a");
   options.rules.add("!a");
-  const ScanChapter found = scanned({tree.at("d"), tree.at("d/.h")}, options);
+  const ScanVolume found = scanned({tree.at("d"), tree.at("d/.h")}, options);
   CHECK(names_of(found) == Names{".h", "d/", "d/a", "d/e/"});
   REQUIRE(found.counts.excluded == 2);
   for (const Excluded& one : found.excluded)
@@ -264,7 +264,7 @@ TEST_CASE("files with several names are sent as files, and counted", "[engine][f
   fs::create_hard_link(tree.folder / "d/a", tree.folder / "d/s/again");
   fs::create_hard_link(tree.folder / "d/a", tree.folder / "d/more");
   fs::create_hard_link(tree.folder / "d/s/b", tree.folder / "outside");
-  const ScanChapter found = scanned({tree.at("d")});
+  const ScanVolume found = scanned({tree.at("d")});
   CHECK(found.counts.files == 6);
   CHECK(found.counts.hard_links == 2);
 }
@@ -286,7 +286,7 @@ TEST_CASE("C4 a name that is too long or too deep is a problem, and the rest goe
   const SmallTree tree;
   write_file(tree.folder / "d/longer", "");
   const auto problems = [&](const ManifestLimits& limits, std::size_t files) {
-    const ScanChapter found = scanned({tree.at("d")}, {.limits = limits});
+    const ScanVolume found = scanned({tree.at("d")}, {.limits = limits});
     CHECK(found.counts.files == files);
     return problems_of(found, tree.folder);
   };
@@ -308,7 +308,7 @@ TEST_CASE("C4 a file that has the name of another's temporary is a problem", "[e
   for (const std::string& name :
        {std::string{"d/.a.part"}, std::string{"d/.b.part"}, "d/" + longest, "d/" + hashed})
     write_file(tree.folder / name, "four");
-  const ScanChapter found = scanned({tree.at("d")});
+  const ScanVolume found = scanned({tree.at("d")});
   CHECK(problems_of(found, tree.folder) ==
         std::map<std::string, std::string>{{"d/.a.part", "name_refused"},
                                            {"d/" + hashed, "name_refused"}});
@@ -321,10 +321,10 @@ TEST_CASE("C4 a file that has the name of another's temporary is a problem", "[e
 }
 
 // Goal:   the same where they come together first when what is left is offered again.
-TEST_CASE("C4 a temporary's name from another chapter is a problem when both are looked at again",
+TEST_CASE("C4 a temporary's name from another volume is a problem when both are looked at again",
           "[engine][file]") {
   const SmallTree tree;
-  ScanChapter found = scanned({tree.at("d")});
+  ScanVolume found = scanned({tree.at("d")});
   write_file(tree.folder / "d/.a.part", "four");
   SourceFiles& source = found.source;
   source.manifest.files.push_back({.name = "d/.a.part", .size = 4, .mode = 0644});
@@ -340,7 +340,7 @@ TEST_CASE("C4 a temporary's name from another chapter is a problem when both are
 TEST_CASE("C3 looked at again, a file is as it is now, and one that vanished is a problem",
           "[engine][file]") {
   const SmallTree tree;
-  const ScanChapter found = scanned({tree.at("d"), tree.at("d/s/b")});
+  const ScanVolume found = scanned({tree.at("d"), tree.at("d/s/b")});
   write_file(tree.folder / "d/a", "longer");
   fs::remove(tree.folder / "d/s/t/c");
   std::vector<ScanProblem> problems;
@@ -357,7 +357,7 @@ TEST_CASE("C3 looked at again, a file is as it is now, and one that vanished is 
   }
   // All may have gone.
   write_file(tree.folder / "d/e/one", "");
-  const ScanChapter one = scanned({tree.at("d/e/")});
+  const ScanVolume one = scanned({tree.at("d/e/")});
   fs::remove(tree.folder / "d/e/one");
   const Result<SourceFiles> none = look_again(one.source, problems);
   REQUIRE(none.has_value());
@@ -372,7 +372,7 @@ TEST_CASE("beyond the files that stay open the others are opened in their turn",
   const TempFolder from;
   for (std::size_t i = 0; i < open_files_kept + 20; ++i)
     write_file(from / std::to_string(i), std::to_string(i));
-  ScanChapter found = scanned({from.path().string() + "/"});
+  ScanVolume found = scanned({from.path().string() + "/"});
   std::size_t open_count = 0;
   SourceOpener opener;
   for (std::size_t i = 0; i < found.source.files.size(); ++i) {

@@ -152,8 +152,8 @@ TEST_CASE("N11 silence of 30 seconds ends the session, at both ends, and less do
 }
 
 // Goal:   the receiver fails only while something is owed to it, from when that began.
-// Method: one chapter arrives whole; a minute of silence follows, and then the next chapter.
-TEST_CASE("N11 silence between two chapters is no failure, and the limit begins with the next") {
+// Method: one volume arrives whole; a minute of silence follows, and then the next volume.
+TEST_CASE("N11 silence between two volumes is no failure, and the limit begins with the next") {
   Pair pair{{1'000'000}};
   pair.start();
   REQUIRE(pair.run_until_arrived());
@@ -161,8 +161,8 @@ TEST_CASE("N11 silence between two chapters is no failure, and the limit begins 
   Side& side = pair.receiver_side;
   CHECK_FALSE(play_until(pair, side, EventKind::feedback_silent, 60s));
   const std::vector<std::uint64_t> sizes{1000, file_without_blocks};
-  protocol::FileChapter next{1, sizes};
-  REQUIRE(side.commands.push({.kind = CommandKind::add_files, .chapter = &next}));
+  protocol::FileVolume next{1, sizes};
+  REQUIRE(side.commands.push({.kind = CommandKind::add_files, .volume = &next}));
   CHECK_FALSE(play_until(pair, side, EventKind::feedback_silent, 29s));
   CHECK(play_until(pair, side, EventKind::feedback_silent, 2s));
 }
@@ -179,10 +179,10 @@ TEST_CASE("what a port drops as no frame at all is in the report") {
   CHECK(pair.sender_side.report.load().counters.malformed_total == 3);
 }
 
-// Goal:   a frame that overtakes the command which adds its chapter is lost, and is repaired.
-TEST_CASE("data of a chapter that the receiver does not know yet is sent again, and arrives") {
+// Goal:   a frame that overtakes the command which adds its volume is lost, and is repaired.
+TEST_CASE("data of a volume that the receiver does not know yet is sent again, and arrives") {
   Pair pair{{300'000}};
-  pair.sizes.push_back(700'000);  // the sender's: the receiver has made its first chapter
+  pair.sizes.push_back(700'000);  // the sender's: the receiver has made its first volume
   pair.sizes.push_back(5);
   pair.start();
   for (int i = 0; i < 300; ++i) pair.step();
@@ -190,9 +190,9 @@ TEST_CASE("data of a chapter that the receiver does not know yet is sent again, 
   CHECK(pair.checked_bytes == 300'000);
   CHECK(pair.receiver->receiver().is_complete());
   const std::vector<std::uint64_t> sizes{700'000}, last_sizes{5, file_without_blocks};
-  protocol::FileChapter next{1, sizes}, last{2, last_sizes};
-  for (protocol::FileChapter* chapter : {&next, &last})
-    REQUIRE(pair.receiver_side.commands.push({.kind = CommandKind::add_files, .chapter = chapter}));
+  protocol::FileVolume next{1, sizes}, last{2, last_sizes};
+  for (protocol::FileVolume* volume : {&next, &last})
+    REQUIRE(pair.receiver_side.commands.push({.kind = CommandKind::add_files, .volume = volume}));
   REQUIRE(pair.run_until_arrived());
   CHECK(pair.checked_bytes == 1'000'005);
   CHECK(pair.wrong_bytes == 0);

@@ -35,7 +35,7 @@ TEST_CASE("holes need not be sent, also where some of their blocks came") {
   say({.offset = 4 * block_bytes, .length = 5, .kind = FileMessageKind::hole});
   say({.file = 1, .length = 10, .kind = FileMessageKind::hole});
   CHECK_FALSE(pair.receiver->receiver().is_complete());
-  // The first two blocks are new. With them the chapter is over before the run is at its end.
+  // The first two blocks are new. With them the volume is over before the run is at its end.
   say({.length = 4 * block_bytes, .kind = FileMessageKind::hole});
   CHECK(pair.receiver->receiver().is_complete());
   pair.drain();

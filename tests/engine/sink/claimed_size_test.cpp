@@ -114,16 +114,15 @@ TEST_CASE("Z2 a file that is there and nearly all holes is not compared", "[engi
     const auto destination =
         Destination::open({.folder = files.to.path().string(), .reserve_bytes = 0});
     REQUIRE(destination.has_value());
-    const auto chapter =
-        SinkChapter::prepare(destination.value(), std::make_shared<const Manifest>(files.manifest),
-                             {.approved = manifest_hash(files.manifest), .on_exist = on_exist});
+    const auto volume = SinkVolume::prepare(destination.value(), whole_list(files.manifest),
+                                            {.on_exist = on_exist});
     if (on_exist == OnExist::skip) {
-      REQUIRE(chapter.has_value());
-      CHECK(chapter.value()->actions()[0] == FileAction::keep_unread);
+      REQUIRE(volume.has_value());
+      CHECK(volume.value()->actions()[0] == FileAction::keep_unread);
     } else {
-      REQUIRE(chapter.has_error());
-      CHECK(chapter.error().message().find("holes") != std::string::npos);
-      CHECK(chapter.error().message().find("--on-exist") != std::string::npos);
+      REQUIRE(volume.has_error());
+      CHECK(volume.error().message().find("holes") != std::string::npos);
+      CHECK(volume.error().message().find("--on-exist") != std::string::npos);
     }
   }
 }

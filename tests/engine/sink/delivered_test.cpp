@@ -182,7 +182,7 @@ TEST_CASE("C2 a part has its journal beside it, or its record in the session's b
   const std::unique_ptr<PreparedSink> sink =
       make_sink(manifest, sink_settings(to.path(), manifest));
   Source source{{.slots = 16}, make_io()};
-  source.add(answered_chapter(std::move(files), *sink));
+  source.add(answered_volume(std::move(files), *sink));
   Wire wire{&source, *sink};
   wire.is_root_lost = true;
   static_cast<void>(wire.run());
@@ -213,7 +213,7 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
     const std::unique_ptr<PreparedSink> sink =
         make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
     Source source{{.slots = 16}, make_io()};
-    source.add(answered_chapter(std::move(files), *sink));
+    source.add(answered_volume(std::move(files), *sink));
     Wire wire{&source, *sink};
     if (!has_root) wire.is_root_lost = true;
     return wire.run();
@@ -237,7 +237,7 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
         make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
     SourceFiles again = open_files({path});
     Source source{{.slots = 16}, make_io()};
-    source.add(answered_chapter(std::move(again), *sink));
+    source.add(answered_volume(std::move(again), *sink));
     Wire wire{&source, *sink};
     CHECK(wire.run().done.size() == 1);  // and then the kill: close() is not called
     if (has_journal) write_file(to / journal_name, journal);
@@ -355,7 +355,7 @@ TEST_CASE("C2 a block is in the journal when it is written, announced or not", "
     options.checkpoint_span = 1h;
     const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
     Source source{{.slots = 16}, make_io()};
-    source.add(answered_chapter(std::move(files), *sink));
+    source.add(answered_volume(std::move(files), *sink));
     Wire wire{&source, *sink};
     wire.is_digest_lost = !is_announced;
     wire.is_cut = at_block(0, 9);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the chapters of a session share: room on the disk, the journals of dead sessions, folders.
+// What the volumes of a session share: room on the disk, the journals of dead sessions, folders.
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
@@ -28,17 +28,16 @@ std::shared_ptr<Destination> open_destination(const fs::path& folder) {
   return std::move(opened).value();
 }
 
-Result<std::unique_ptr<SinkChapter>> prepare(const std::shared_ptr<Destination>& destination,
-                                             const std::string& name, std::uint64_t size) {
+Result<std::unique_ptr<SinkVolume>> prepare(const std::shared_ptr<Destination>& destination,
+                                            const std::string& name, std::uint64_t size) {
   Manifest manifest;
   manifest.files.push_back({.name = name, .size = size, .mode = 0644});
-  return SinkChapter::prepare(destination, std::make_shared<const Manifest>(manifest),
-                              {.approved = manifest_hash(manifest)});
+  return SinkVolume::prepare(destination, whole_list(manifest), {});
 }
 
 }  // namespace
 
-TEST_CASE("Z2 a chapter is held against the room that those before it leave", "[engine][file]") {
+TEST_CASE("Z2 a volume is held against the room that those before it leave", "[engine][file]") {
   const TempFolder to;
   const auto destination = open_destination(to.path());
   // Others write to this disk meanwhile: the bounds are far from its room.

@@ -126,12 +126,12 @@ TEST_CASE("each name that FAT refuses or folds is found, with all below it", "[f
   }
   const std::shared_ptr<Destination> destination = fat.open();
   CHECK(destination->names().check(list_of(list), {}) == expected);
-  CHECK(names_in(fat.backing.path()).size() > 1);  // what was tried, for the chapters to come
+  CHECK(names_in(fat.backing.path()).size() > 1);  // what was tried, for the volumes to come
   destination->names().close();
   CHECK(names_in(fat.backing.path()).empty());
 }
 
-TEST_CASE("entries of different chapters are held against each other", "[file][names]") {
+TEST_CASE("entries of different volumes are held against each other", "[file][names]") {
   const Fat fat;
   const std::shared_ptr<Destination> destination = fat.open();
   CHECK(destination->names().check(list_of({"Dir/", "Dir/a", "b"}), {}) ==

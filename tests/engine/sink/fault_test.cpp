@@ -117,7 +117,7 @@ TEST_CASE("Z3 a checkpoint that cannot be synced records nothing", "[engine][fil
   options.checkpoint_span = Nanos{0};
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
   Source source{{.slots = 16}, make_io()};
-  source.add(only_chapter(std::move(files)));
+  source.add(only_volume(std::move(files)));
   Wire wire{&source, *sink};
   const Outcome outcome = wire.run();
   sink->close();

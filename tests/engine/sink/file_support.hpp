@@ -288,22 +288,23 @@ class Wire {
   Outcome outcome_;
 };
 
-/// only_chapter is a session's whole list, all of it wanted. answered_chapter is it as the Sink
-/// answered its newest chapter.
-inline SourceChapter only_chapter(SourceFiles files) {
-  SourceChapter chapter;
-  *chapter.files = std::move(files);
-  chapter.is_last = true;
-  return chapter;
+/// only_volume is a session's whole list, all of it wanted. answered_volume is it as the Sink
+/// answered its newest volume.
+inline SourceVolume only_volume(SourceFiles files) {
+  SourceVolume volume;
+  *volume.files = std::move(files);
+  volume.is_last = true;
+  return volume;
 }
-inline SourceChapter answered_chapter(SourceFiles files, const PreparedSink& sink) {
+inline SourceVolume answered_volume(SourceFiles files, const PreparedSink& sink) {
   const PreparedSink::Answer& answer = sink.last();
-  SourceChapter chapter = only_chapter(std::move(files));
-  chapter.first_file = answer.first_file;
-  chapter.claims = answer.claims;
-  chapter.actions = answer.actions;
-  if (!answer.pack->is_empty()) chapter.pack = answer.pack;
-  return chapter;
+  SourceVolume volume = only_volume(std::move(files));
+  volume.first_file = answer.first_file;
+  volume.answer = std::make_shared<const list::Answer>(
+      list::Answer{.actions = answer.actions,
+                   .claims = answer.claims,
+                   .pack = answer.pack->is_empty() ? nullptr : answer.pack});
+  return volume;
 }
 
 /// send_files carries files into a folder, with whatever an earlier session left there. `set` has
@@ -316,7 +317,7 @@ inline Outcome send_files(SourceFiles files, const fs::path& folder, OnExist on_
   if (set) set(settings);
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, std::move(settings));
   Source source{{.slots = 16}, make_io()};
-  source.add(answered_chapter(std::move(files), *sink));
+  source.add(answered_volume(std::move(files), *sink));
   Wire wire{&source, *sink};
   if (prepare) prepare(wire);
   Outcome outcome = wire.run();
@@ -339,7 +340,7 @@ inline std::uint64_t kill_at(SourceFiles files, const fs::path& folder, OnExist 
   if (set) set(options);
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
   Source source{{.slots = 16}, make_io()};
-  source.add(answered_chapter(std::move(files), *sink));
+  source.add(answered_volume(std::move(files), *sink));
   Wire wire{&source, *sink};
   wire.is_cut = is_cut;
   static_cast<void>(wire.run());

@@ -98,7 +98,7 @@ TEST_CASE("C4 the second look finds all files that are not as long as their size
       continue;
     }
     const std::vector<std::string> paths{folder};
-    const Result<ScanChapter> found = scan(paths, {});
+    const Result<ScanVolume> found = scan(paths, {});
     REQUIRE(found.has_value());
     std::vector<ScanProblem> problems;
     const Result<SourceFiles> again = look_again(found.value().source, problems);
@@ -120,7 +120,7 @@ TEST_CASE("C4 the second look finds all files that are not as long as their size
   write_file(folder / "hole", "");
   fs::resize_file(folder / "hole", 1'000'000);
   const std::vector<std::string> paths{folder.path().string()};
-  const Result<ScanChapter> found = scan(paths, {});
+  const Result<ScanVolume> found = scan(paths, {});
   REQUIRE(found.has_value());
   std::vector<ScanProblem> problems;
   const Result<SourceFiles> again = look_again(found.value().source, problems);

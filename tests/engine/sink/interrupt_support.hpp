@@ -17,7 +17,7 @@ inline void interrupt_after(const std::string& path, const fs::path& folder, std
   const Manifest manifest = files.manifest;
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, sink_settings(folder, manifest));
   Source source{{.slots = 16}, make_io()};
-  source.add(answered_chapter(std::move(files), *sink));
+  source.add(answered_volume(std::move(files), *sink));
   Wire wire{&source, *sink};
   std::size_t seen = 0;
   wire.is_cut = [&](const BlockRef&) {

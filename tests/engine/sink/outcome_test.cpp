@@ -77,7 +77,7 @@ TEST_CASE("P5 skip keeps what exists, and calls it the same only where its diges
   CHECK(names_in(to.path()).size() == 7);
 }
 
-// Goal:   what has size and time is taken unread, and nothing else is. Method: one chapter over
+// Goal:   what has size and time is taken unread, and nothing else is. Method: one volume over
 // names of the same size and time, another time by 1 ns, another size, a fifo and a link of that
 // time.
 TEST_CASE(
@@ -169,7 +169,7 @@ TEST_CASE("P5 a policy by file overwrites those files alone", "[engine][file]") 
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
   write_file(to / "late", "mine");
   Source source{{.slots = 16}, make_io()};
-  source.add(only_chapter(std::move(files)));
+  source.add(only_volume(std::move(files)));
   const Outcome outcome = Wire{&source, *sink}.run();
   REQUIRE(outcome.outcomes.size() == 2);
   for (const BlockRef& done : outcome.outcomes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PreparedSink: a Sink with its chapters, as a receiving host makes them, for tests.
+// PreparedSink: a Sink with its volumes, as a receiving host makes them, for tests.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ inline std::unique_ptr<FileIo> make_io() {
   return std::move(io).value();
 }
 
-/// SinkSettings are all options of a Sink with one chapter.
+/// SinkSettings are all options of a Sink with one volume.
 struct SinkSettings {
   std::string folder;
   Digest approved{};
@@ -65,12 +65,20 @@ struct SinkSettings {
   std::uint64_t checkpoint_bytes = SinkOptions{}.checkpoint_bytes;
 };
 
+/// whole_list is `manifest` as the one volume of a session.
+inline std::shared_ptr<const Volume> whole_list(const Manifest& manifest) {
+  return std::make_shared<const Volume>(
+      Volume{.manifest = std::make_shared<const Manifest>(manifest),
+             .is_last = true,
+             .manifest_hash = manifest_hash(manifest)});
+}
+
 inline SinkSettings sink_settings(const fs::path& folder, const Manifest& manifest,
                                   OnExist on_exist = OnExist::ask) {
   return {.folder = folder.string(), .approved = manifest_hash(manifest), .on_exist = on_exist};
 }
 
-/// PreparedSink is a Sink with its chapters, and what each of them answered.
+/// PreparedSink is a Sink with its volumes, and what each of them answered.
 class PreparedSink {
  public:
   struct Answer {
@@ -90,43 +98,46 @@ class PreparedSink {
                                                  .checkpoint_span = settings.checkpoint_span,
                                                  .checkpoint_bytes = settings.checkpoint_bytes})} {}
 
-  /// add prepares the next chapter.
+  /// add prepares the next volume.
   Result<void> add(const Manifest& manifest, bool is_last) {
     std::vector<int> faults = destination_->names().check(manifest, settings_.withdrawn);
     if (is_last) destination_->names().close();
-    ONEHOP_TRY(chapter,
-               SinkChapter::prepare(destination_, std::make_shared<const Manifest>(manifest),
-                                    {.first_file = next_file_,
-                                     .approved = settings_.approved,
-                                     .on_exist = settings_.on_exist,
-                                     .on_exist_of = settings_.on_exist_of,
-                                     .is_quick = settings_.is_quick,
-                                     .name_faults = std::move(faults),
-                                     .conflicts = settings_.conflicts,
-                                     .is_unsaid = settings_.is_unsaid,
-                                     .withdrawn = settings_.withdrawn}));
+    ONEHOP_TRY(volume,
+               SinkVolume::prepare(destination_,
+                                   std::make_shared<const Volume>(Volume{
+                                       .manifest = std::make_shared<const Manifest>(manifest),
+                                       .is_last = is_last,
+                                       .first_file = next_file_,
+                                       .manifest_hash = settings_.approved}),
+                                   {.on_exist = settings_.on_exist,
+                                    .on_exist_of = settings_.on_exist_of,
+                                    .is_quick = settings_.is_quick,
+                                    .name_faults = std::move(faults),
+                                    .conflicts = settings_.conflicts,
+                                    .is_unsaid = settings_.is_unsaid,
+                                    .withdrawn = settings_.withdrawn}));
     std::vector<std::vector<Claim>> claims;
     std::vector<int> name_faults;
-    for (std::uint32_t entry = 0; entry < chapter->entries(); ++entry) {
-      claims.push_back(chapter->claims_of(entry));
-      name_faults.push_back(chapter->name_fault(entry));
+    for (std::uint32_t entry = 0; entry < volume->entries(); ++entry) {
+      claims.push_back(volume->claims_of(entry));
+      name_faults.push_back(volume->name_fault(entry));
     }
-    ONEHOP_CHECK(chapter->block_sizes().size() == manifest.files.size() + 1);
+    ONEHOP_CHECK(volume->block_sizes().size() == manifest.files.size() + 1);
     const std::lock_guard lock{mutex_};
     answers_.push_back({.first_file = next_file_,
                         .claims = std::move(claims),
-                        .actions = chapter->actions(),
+                        .actions = volume->actions(),
                         .faults = std::move(name_faults),
-                        .pack = std::make_shared<const Pack>(chapter->pack()),
-                        .pack_file = chapter->pack_file()});
-    next_file_ = chapter->pack_file() + 1;
-    sink_->add(std::move(chapter), is_last);
+                        .pack = std::make_shared<const Pack>(volume->pack()),
+                        .pack_file = volume->pack_file()});
+    next_file_ = volume->pack_file() + 1;
+    sink_->add(std::move(volume), is_last);
     return success();
   }
-  /// approve: the next chapter is the one with this list.
+  /// approve: the next volume is the one with this list.
   void approve(const Manifest& manifest) { settings_.approved = manifest_hash(manifest); }
 
-  /// answer_of gives that of a chapter by the index of its pack, also while others are added.
+  /// answer_of gives that of a volume by the index of its pack, also while others are added.
   [[nodiscard]] const Answer& answer_of(std::uint32_t pack_file) const {
     const std::lock_guard lock{mutex_};
     const auto answer = std::ranges::find(answers_, pack_file, &Answer::pack_file);
@@ -160,7 +171,7 @@ class PreparedSink {
   std::uint32_t next_file_ = 0;
 };
 
-/// prepare_sink prepares a Sink without a chapter, or with all of `manifest` in one.
+/// prepare_sink prepares a Sink without a volume, or with all of `manifest` in one.
 inline Result<std::unique_ptr<PreparedSink>> prepare_sink(const SinkSettings& settings) {
   ONEHOP_TRY(destination, Destination::open({.folder = settings.folder,
                                              .durability = settings.durability,

@@ -183,7 +183,7 @@ TEST_CASE("two receivers never share a part", "[engine][file]") {
   const std::unique_ptr<PreparedSink> first =
       make_sink(manifest, sink_settings(to.path(), manifest));
   Source source{{.slots = 16}, make_io()};
-  source.add(only_chapter(std::move(files)));
+  source.add(only_volume(std::move(files)));
   Wire wire{&source, *first};
   std::size_t seen = 0;
   wire.is_cut = [&](const BlockRef&) { return seen++ == 6; };
@@ -278,7 +278,7 @@ TEST_CASE("C2 SIGKILL at random moments, then resume", "[engine][file]") {
       options.checkpoint_span = Nanos{0};
       const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
       Source source{{.slots = 16}, make_io()};
-      source.add(answered_chapter(std::move(files), *sink));
+      source.add(answered_volume(std::move(files), *sink));
       Wire wire{&source, *sink};
       wire.on_carry = [](BlockRef&) { ::usleep(1000); };
       ::_exit(wire.run().done.size() == 1 ? 0 : 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Room: the arithmetic, to its edges, and that a chapter takes inodes and gives them back.
+// Room: the arithmetic, to its edges, and that a volume takes inodes and gives them back.
 #include "engine/sink/destination.hpp"
 
 #include <cerrno>
@@ -27,17 +27,15 @@ struct statvfs disk_of(std::uint64_t blocks_free, std::uint64_t files_total, std
 
 constexpr std::uint64_t huge = std::numeric_limits<std::uint64_t>::max();
 
-/// take prepares a chapter of new names, and gives the errno.
+/// take prepares a volume of new names, and gives the errno.
 int take(const std::shared_ptr<Destination>& destination, std::uint32_t names,
-         std::unique_ptr<SinkChapter>* chapter = nullptr) {
+         std::unique_ptr<SinkVolume>* volume = nullptr) {
   Manifest manifest;
   for (std::uint32_t i = 0; i < names; ++i)
     manifest.files.push_back({.name = "n" + std::to_string(i), .size = 0, .mode = 0644});
-  auto made =
-      SinkChapter::prepare(destination, std::make_shared<const Manifest>(manifest),
-                           {.approved = manifest_hash(manifest), .on_exist = OnExist::resume});
+  auto made = SinkVolume::prepare(destination, whole_list(manifest), {.on_exist = OnExist::resume});
   if (made.has_error()) return made.error().errno_value;
-  if (chapter != nullptr) *chapter = std::move(made).value();
+  if (volume != nullptr) *volume = std::move(made).value();
   return 0;
 }
 
@@ -79,7 +77,7 @@ TEST_CASE("Z2 room is held against bytes and inodes, less the reserve and what i
   CHECK(refused.error().message().find("inodes for 84") != std::string::npos);
 }
 
-TEST_CASE("Z2 a chapter takes an inode per entry that it makes, and gives it back once",
+TEST_CASE("Z2 a volume takes an inode per entry that it makes, and gives it back once",
           "[engine][file]") {
   const TempFolder to{in_memory()};
   struct statvfs disk {};
@@ -92,7 +90,7 @@ TEST_CASE("Z2 a chapter takes an inode per entry that it makes, and gives it bac
     return open_with(to, disk.f_favail - room, is_unchecked);
   };
   const auto destination = open(false);
-  std::unique_ptr<SinkChapter> first;
+  std::unique_ptr<SinkVolume> first;
   REQUIRE(take(destination, 6000, &first) == 0);
   CHECK(take(destination, 6000) == ENOSPC);
   CHECK(take(destination, 2000) == 0);  // and is given back
@@ -131,7 +129,7 @@ TEST_CASE("Z2 a small file in the stage has its inode, and is not counted again"
   REQUIRE(sink.add(files.manifest, true).has_value());
   CHECK(take(destination, staged) == ENOSPC);
   Source source{{.slots = 16}, make_io()};
-  source.add(answered_chapter(std::move(files), sink));
+  source.add(answered_volume(std::move(files), sink));
   Wire wire{&source, sink};
   wire.is_cut = [](const BlockRef& block) { return block.offset > 0; };
   static_cast<void>(wire.run());

@@ -40,28 +40,28 @@ std::jthread feed(Fd to, std::string bytes) {
   }};
 }
 
-std::vector<ScanChapter> chapters_of(const std::string& bytes, const std::string& name) {
+std::vector<ScanVolume> volumes_of(const std::string& bytes, const std::string& name) {
   Pipe pipe;
   const std::jthread feeding = feed(std::move(pipe.in), bytes);
   auto scan = ScanThread::start_stream({.fd = pipe.out.get(), .name = name});
   REQUIRE(scan.has_value());
-  std::vector<ScanChapter> chapters;
+  std::vector<ScanVolume> volumes;
   do {
     auto next = scan.value()->wait_next();
     REQUIRE(next.has_value());
-    chapters.push_back(std::move(next).value());
-  } while (!chapters.back().is_last);
+    volumes.push_back(std::move(next).value());
+  } while (!volumes.back().is_last);
   CHECK(scan.value()->known().is_complete);
   CHECK(scan.value()->known().bytes == bytes.size());
-  return chapters;
+  return volumes;
 }
 
-/// Carries chapters into what the settings name. The error of the chapter that was refused.
+/// Carries volumes into what the settings name. The error of the volume that was refused.
 struct Carried {
   Outcome outcome;
   std::optional<Error> refused;
 };
-Carried carry(std::vector<ScanChapter> chapters, SinkSettings settings,
+Carried carry(std::vector<ScanVolume> volumes, SinkSettings settings,
               const std::function<void(Wire&)>& prepare = {}) {
   auto made = prepare_sink(std::move(settings));
   REQUIRE(made.has_value());
@@ -69,15 +69,15 @@ Carried carry(std::vector<ScanChapter> chapters, SinkSettings settings,
   Source source{{.slots = 16}, make_io()};
   Wire wire{&source, *sink};
   Carried carried;
-  for (ScanChapter& chapter : chapters) {
-    sink->approve(chapter.source.manifest);
-    const auto added = sink->add(chapter.source.manifest, chapter.is_last);
+  for (ScanVolume& volume : volumes) {
+    sink->approve(volume.source.manifest);
+    const auto added = sink->add(volume.source.manifest, volume.is_last);
     if (added.has_error()) {
       carried.refused = added.error();
       return carried;
     }
-    SourceChapter answered = answered_chapter(std::move(chapter.source), *sink);
-    answered.is_last = chapter.is_last;
+    SourceVolume answered = answered_volume(std::move(volume.source), *sink);
+    answered.is_last = volume.is_last;
     source.add(std::move(answered));
   }
   if (prepare) prepare(wire);
@@ -112,18 +112,18 @@ const std::string content = random_bytes(2 * piece_bytes_max + 3 * block_bytes +
 TEST_CASE("C4 a stream is cut into pieces, the last of which may be empty", "[engine][file]") {
   const std::size_t bytes = GENERATE(std::size_t{0}, std::size_t{1}, std::size_t{piece_bytes_max},
                                      std::size_t{piece_bytes_max} * 2 + 5);
-  const std::vector<ScanChapter> chapters = chapters_of(content.substr(0, bytes), "n");
+  const std::vector<ScanVolume> volumes = volumes_of(content.substr(0, bytes), "n");
   std::uint64_t sum = 0;
-  for (const ScanChapter& chapter : chapters) {
-    REQUIRE(chapter.source.manifest.files.size() == 1);
-    const ManifestEntry& piece = chapter.source.manifest.files[0];
+  for (const ScanVolume& volume : volumes) {
+    REQUIRE(volume.source.manifest.files.size() == 1);
+    const ManifestEntry& piece = volume.source.manifest.files[0];
     CHECK(piece.is_piece());
     CHECK(piece.name == "n");
     CHECK(piece.size <= piece_bytes_max);
-    CHECK((piece.size > 0 || chapter.is_last));
+    CHECK((piece.size > 0 || volume.is_last));
     sum += piece.size;
-    CHECK(chapter.counts.bytes == sum);
-    CHECK(chapter.counts.files == 1);
+    CHECK(volume.counts.bytes == sum);
+    CHECK(volume.counts.files == 1);
   }
   CHECK(sum == bytes);
 }
@@ -171,11 +171,11 @@ TEST_CASE("C4 D1 a stream arrives whole in any order of blocks", "[engine][file]
   const auto durability = GENERATE(Durability::batch, Durability::file, Durability::none);
   const std::uint64_t seed = GENERATE(0U, 7U);
   const TempFolder to;
-  std::vector<ScanChapter> chapters = chapters_of(content, "a/n");
-  const std::size_t pieces = chapters.size();  // more where the pipe paused
+  std::vector<ScanVolume> volumes = volumes_of(content, "a/n");
+  const std::size_t pieces = volumes.size();  // more where the pipe paused
   REQUIRE(pieces >= 3);
   const Carried carried =
-      carry(std::move(chapters), {.folder = to.path().string(), .durability = durability},
+      carry(std::move(volumes), {.folder = to.path().string(), .durability = durability},
             [&](Wire& wire) { wire.reorder_seed = seed; });
   CHECK_FALSE(carried.outcome.sink_failure.has_value());
   CHECK(carried.outcome.done.size() == pieces);
@@ -186,7 +186,7 @@ TEST_CASE("C4 D1 a stream arrives whole in any order of blocks", "[engine][file]
 TEST_CASE("an empty stream is an empty file", "[engine][file]") {
   const TempFolder to;
   CHECK_FALSE(
-      carry(chapters_of("", "n"), {.folder = to.path().string()}).outcome.sink_failure.has_value());
+      carry(volumes_of("", "n"), {.folder = to.path().string()}).outcome.sink_failure.has_value());
   CHECK(names_in(to.path()) == std::vector<std::string>{"n"});
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("D1 C2 P8 a stream that is cut off or damaged leaves nothing", "[engin
   const TempFolder to;
   const bool is_damaged = GENERATE(true, false);
   const Carried carried =
-      carry(chapters_of(content, "n"), {.folder = to.path().string()}, [&](Wire& wire) {
+      carry(volumes_of(content, "n"), {.folder = to.path().string()}, [&](Wire& wire) {
         if (is_damaged)
           wire.on_carry = [](BlockRef& block) {
             if (block.offset == block_bytes) block.data[9] ^= std::byte{1};
@@ -213,16 +213,16 @@ TEST_CASE("C4 a stream, or a file, is written to a descriptor in order", "[engin
   const bool is_file = GENERATE(true, false);
   Reader reader;
   SinkSettings settings{.output_fd = reader.pipe.in.get()};
-  std::vector<ScanChapter> chapters;
+  std::vector<ScanVolume> volumes;
   const TempFolder from;
   if (is_file) {
     write_file(from / "f", content);
-    chapters.push_back({.source = open_files({(from / "f").string()}), .is_last = true});
+    volumes.push_back({.source = open_files({(from / "f").string()}), .is_last = true});
   } else {
-    chapters = chapters_of(content, "n");
+    volumes = volumes_of(content, "n");
   }
-  const Carried carried = carry(std::move(chapters), std::move(settings),
-                                [&](Wire& wire) { wire.reorder_seed = seed; });
+  const Carried carried =
+      carry(std::move(volumes), std::move(settings), [&](Wire& wire) { wire.reorder_seed = seed; });
   CHECK_FALSE(carried.outcome.sink_failure.has_value());
   CHECK(reader.all() == content);
 }
@@ -238,10 +238,10 @@ TEST_CASE("C4 holes of a file are zeros on a descriptor", "[engine][file]") {
   }
   const std::string whole = read_file(from / "f");
   Reader reader;
-  std::vector<ScanChapter> chapters;
-  chapters.push_back({.source = open_files({(from / "f").string()}), .is_last = true});
+  std::vector<ScanVolume> volumes;
+  volumes.push_back({.source = open_files({(from / "f").string()}), .is_last = true});
   const std::uint64_t seed = GENERATE(0U, 3U);
-  const Carried carried = carry(std::move(chapters), {.output_fd = reader.pipe.in.get()},
+  const Carried carried = carry(std::move(volumes), {.output_fd = reader.pipe.in.get()},
                                 [&](Wire& wire) { wire.reorder_seed = seed; });
   CHECK_FALSE(carried.outcome.sink_failure.has_value());
   CHECK(carried.outcome.blocks_carried < 8);  // it has holes
@@ -252,7 +252,7 @@ TEST_CASE("C5 a reader that is gone ends the stream", "[engine][file]") {
   Pipe pipe;
   pipe.out.close();
   const auto before = std::signal(SIGPIPE, SIG_IGN);
-  const Carried carried = carry(chapters_of(content, "n"), {.output_fd = pipe.in.get()});
+  const Carried carried = carry(volumes_of(content, "n"), {.output_fd = pipe.in.get()});
   std::signal(SIGPIPE, before);
   REQUIRE(carried.outcome.sink_failure.has_value());
   CHECK(carried.outcome.sink_failure->failure == FileFailure::write_error);
@@ -266,24 +266,24 @@ TEST_CASE("P4 Z1 a stream stands alone in its session", "[engine][file]") {
   write_file(from / "a", "a");
   write_file(from / "b", "b");
   const auto files = [&](const std::vector<std::string>& names) {
-    ScanChapter chapter;
+    ScanVolume volume;
     std::vector<std::string> paths;
     for (const std::string& name : names) paths.push_back((from / name).string());
-    chapter.source = open_files(paths);
-    return chapter;
+    volume.source = open_files(paths);
+    return volume;
   };
   const auto piece = [](const std::string& name) {
-    return std::move(chapters_of("x", name).front());
+    return std::move(volumes_of("x", name).front());
   };
   const bool is_output = GENERATE(true, false);
   const Fd null{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
-  const auto refuses = [&](auto... chapter) {
-    std::vector<ScanChapter> chapters;
-    (chapters.push_back(std::move(chapter)), ...);
-    chapters.back().is_last = true;
+  const auto refuses = [&](auto... volume) {
+    std::vector<ScanVolume> volumes;
+    (volumes.push_back(std::move(volume)), ...);
+    volumes.back().is_last = true;
     SinkSettings settings{.folder = to.path().string(), .on_exist = OnExist::resume};
     if (is_output) settings.output_fd = null.get();
-    return carry(std::move(chapters), std::move(settings)).refused.has_value();
+    return carry(std::move(volumes), std::move(settings)).refused.has_value();
   };
   CHECK(refuses(files({"a"}), piece("n")));
   CHECK(refuses(files({"a"}), piece("a")) != is_output);  // one file's content all the same
@@ -304,7 +304,7 @@ TEST_CASE("P5 a name that exists is never compared with a stream", "[engine][fil
                                                                      {OnExist::rename, false},
                                                                      {OnExist::overwrite, false}}));
   const Carried carried =
-      carry(chapters_of("theirs", "n"), {.folder = to.path().string(), .on_exist = on_exist});
+      carry(volumes_of("theirs", "n"), {.folder = to.path().string(), .on_exist = on_exist});
   CHECK(carried.refused.has_value() == is_refused);
   CHECK(read_file(to / "n") == (on_exist == OnExist::overwrite ? "theirs" : "mine"));
   if (on_exist != OnExist::rename) return;

@@ -36,7 +36,7 @@ struct Tree {
   /// list is what the sender would offer of it now.
   [[nodiscard]] SourceFiles list() const {
     const std::string path = folder.path().string() + "/";
-    Result<ScanChapter> found = scan({&path, 1}, {});
+    Result<ScanVolume> found = scan({&path, 1}, {});
     if (found.has_error()) FAIL(found.error().message());
     return std::move(found.value().source);
   }

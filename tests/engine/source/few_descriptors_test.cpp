@@ -54,7 +54,7 @@ TEST_CASE("C4 where descriptors are few every file is listed, or the scan says s
   for (int i = 0; i < files; ++i) write_file(folder / "d" / std::to_string(i), "x");
   const std::vector<std::string> paths{(folder / "d").string()};
   const auto run = [&] {
-    const Result<ScanChapter> found = scan(paths, {});
+    const Result<ScanVolume> found = scan(paths, {});
     if (found.has_error()) return says_what_is_needed(found.error()) ? 1 : 10;
     if (!found.value().problems.empty()) return 11;
     return found.value().counts.files == files ? 0 : 12;
@@ -73,7 +73,7 @@ TEST_CASE("C4 where descriptors are few the second look says so", "[engine][file
   fs::create_directories(folder / "d/e");
   for (int i = 0; i < files; ++i) write_file(folder / "d/e" / std::to_string(i), "x");
   const std::vector<std::string> paths{(folder / "d").string()};
-  const Result<ScanChapter> found = scan(paths, {});
+  const Result<ScanVolume> found = scan(paths, {});
   REQUIRE(found.has_value());
   const SourceNames& names = found.value().source;
   const auto run = [&] {

@@ -73,7 +73,7 @@ struct Session {
     return names;
   }
   void run(const Work& work, const ScanOptions& options = {}, int sends_max = 4) {
-    Result<ScanChapter> found = scan(work.paths(), options);
+    Result<ScanVolume> found = scan(work.paths(), options);
     if (found.has_error()) return;  // exchanged at a moment when nothing is there
     std::optional<SourceNames> left = send_once(std::move(found.value().source));
     for (int sends = 1; left && sends < sends_max; ++sends) {

@@ -97,7 +97,7 @@ TEST_CASE("C3 a file that is opened late is checked against its fence", "[engine
     SourceFiles files = open_files(paths);
     change(paths.back());
     Source source{{.slots = 16}, make_io()};
-    source.add(only_chapter(std::move(files)));
+    source.add(only_volume(std::move(files)));
     SpscRing<BlockRef> out{2048}, back{64};
     FileFailure failure = FileFailure::none;
     BlockRef message;
@@ -138,7 +138,7 @@ TEST_CASE("an abort stops the source and every buffer comes home", "[engine][fil
   const TempFolder from;
   write_file(from / "f", random_bytes(60 * block_bytes, 1));
   Source source{{.slots = 16}, make_io()};
-  source.add(only_chapter(open_files({(from / "f").string()})));
+  source.add(only_volume(open_files({(from / "f").string()})));
   SpscRing<BlockRef> out{64}, back{64};
   static_cast<void>(source.turn(monotonic_now(), out, back));
   REQUIRE(back.push({.kind = FileMessageKind::abort}));
@@ -206,7 +206,7 @@ TEST_CASE("source and sink threads carry files to their end", "[engine][file]") 
   const Manifest manifest = files.manifest;
   SpscRing<BlockRef> from_source{256}, to_source{256}, from_sink{256}, to_sink{256};
   auto source = std::make_unique<Source>(SourceOptions{}, make_io());
-  source->add(only_chapter(std::move(files)));
+  source->add(only_volume(std::move(files)));
   FileThread reader{std::move(source), from_source, to_source};
   SinkSettings options = sink_settings(to.path(), manifest);
   options.slots = receiver_slots;
@@ -299,9 +299,9 @@ TEST_CASE("C5 files that are only compared do not wait for the engine", "[engine
     claims.push_back({{0, crypto::ContentMac{{}}.tag(std::as_bytes(std::span{content}))}});
   }
   Source source{{.slots = 16}, make_io()};
-  SourceChapter chapter = only_chapter(open_files(paths));
-  chapter.claims = std::move(claims);
-  source.add(std::move(chapter));
+  SourceVolume volume = only_volume(open_files(paths));
+  volume.answer = std::make_shared<const Answer>(Answer{.claims = std::move(claims)});
+  source.add(std::move(volume));
   SpscRing<BlockRef> out{1024}, back{64};
   for (int i = 0; i < 20'000 && !source.is_over(); ++i)
     if (source.turn(monotonic_now(), out, back) == 0) ::usleep(100);

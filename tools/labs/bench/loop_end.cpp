@@ -105,9 +105,7 @@ class BenchSender final : public session::SendHost {
     path_.account().bytes_expected = list::total_bytes(*manifest_);
     return success();
   }
-  void next_chapter(session::TakeChapter take) override {
-    take(session::OfferedChapter{manifest_, true});
-  }
+  void next_volume(session::TakeVolume take) override { take(list::Volume{manifest_, true}); }
   session::KnownTree known() override {
     return {manifest_->files.size(), list::total_bytes(*manifest_), true};
   }
@@ -145,7 +143,7 @@ class BenchSender final : public session::SendHost {
     ONEHOP_TRY(io, disk::make_file_io(spec_.common.file_io));
     auto source = std::make_unique<source::Source>(
         source::SourceOptions{.digest_kind = *spec_.digest}, std::move(io));
-    source::SourceChapter all;
+    source::SourceVolume all;
     *all.files = std::move(files_);
     all.is_last = true;
     source->add(std::move(all));
@@ -167,14 +165,14 @@ class BenchReceiver final : public session::RecvHost {
   void on_listening(const Endpoint&) override {
     board_.state.store(EndState::ready, std::memory_order_release);
   }
-  void consider(std::shared_ptr<const session::OfferInfo> offer, const crypto::CompareKey&,
+  void consider(std::shared_ptr<const session::OfferedVolume> offer, const crypto::CompareKey&,
                 session::Decide decide) override {
     offer_ = offer;
-    if (auto made = make_sink(*offer); made.has_error()) return decide(made.error());
-    path_.account().bytes_expected = list::total_bytes(offer->manifest);
-    decide(session::Decision{.actions = std::vector<session::FileAction>(
-                                 offer->manifest.files.size(), session::FileAction::send),
-                             .claims = {}});
+    if (auto made = make_sink(offer); made.has_error()) return decide(made.error());
+    path_.account().bytes_expected = list::total_bytes(*offer->manifest);
+    decide(list::Answer{.actions = std::vector<session::FileAction>(offer->manifest->files.size(),
+                                                                    session::FileAction::send),
+                        .claims = {}});
   }
   Result<session::DataOpened> open_data(const session::PeerLink& link) override {
     ONEHOP_TRY(route, session::find_route(link.peer.address, spec_.common.interface));
@@ -195,31 +193,28 @@ class BenchReceiver final : public session::RecvHost {
   void on_file_done(const session::FileDone&, const list::ManifestEntry&) override {
     end_.on_file_done();
   }
-  Result<Command> take_chapter(const session::OfferInfo&) override {
+  Result<Command> take_volume(const session::OfferedVolume&) override {
     return Error{ExitCode::internal_error, "bench loop", "it has one file"};
   }
   session::Arrival arrival() const override { return path_.arrival(); }
 
  private:
-  Result<void> make_sink(const session::OfferInfo& offer) {
+  Result<void> make_sink(const std::shared_ptr<const session::OfferedVolume>& offer) {
     sizes_.clear();
     if (!spec_.is_sink_file) {
-      for (const list::ManifestEntry& entry : offer.manifest.files) sizes_.push_back(entry.size);
+      for (const list::ManifestEntry& entry : offer->manifest->files) sizes_.push_back(entry.size);
       sink_ = std::make_unique<MemorySink>(
-          offer.manifest,
+          *offer->manifest,
           MemorySinkOptions{.digest_kind =
-                                spec_.digest ? std::optional{offer.digest} : std::nullopt});
+                                spec_.digest ? std::optional{offer->digest} : std::nullopt});
       return success();
     }
     ONEHOP_TRY(io, disk::make_file_io(spec_.common.file_io));
-    ONEHOP_TRY(destination,
-               sink::Destination::open({.folder = spec_.sink_folder, .digest_kind = offer.digest}));
-    sink::SinkChapterOptions options;
-    options.approved = offer.manifest_hash;
+    ONEHOP_TRY(destination, sink::Destination::open(
+                                {.folder = spec_.sink_folder, .digest_kind = offer->digest}));
+    sink::SinkVolumeOptions options;
     options.on_exist = sink::OnExist::overwrite;
-    ONEHOP_TRY(all, sink::SinkChapter::prepare(
-                        destination, std::make_shared<const list::Manifest>(offer.manifest),
-                        std::move(options)));
+    ONEHOP_TRY(all, sink::SinkVolume::prepare(destination, offer, std::move(options)));
     sizes_ = all->block_sizes();
     auto sink =
         std::make_unique<sink::Sink>(std::move(destination), std::move(io), sink::SinkOptions{});
@@ -232,7 +227,7 @@ class BenchReceiver final : public session::RecvHost {
   transfer::DataPath& path_;
   End& end_;
   Board& board_;
-  std::shared_ptr<const session::OfferInfo> offer_;
+  std::shared_ptr<const session::OfferedVolume> offer_;
   std::unique_ptr<disk::FileWorker> sink_;
   std::vector<std::uint64_t> sizes_;  // for the engine
 };

@@ -48,12 +48,12 @@ FaultSet draw_kinds(Random& random, FaultSet from) {
   return kinds;
 }
 
-/// draw_tree draws chapters as those of a tree: most files are packed, and the last of a chapter is
+/// draw_tree draws volumes as those of a tree: most files are packed, and the last of a volume is
 /// its pack.
-std::vector<std::uint64_t> draw_tree(Random& random, std::uint64_t bytes, std::size_t chapter) {
+std::vector<std::uint64_t> draw_tree(Random& random, std::uint64_t bytes, std::size_t volume) {
   std::vector<std::uint64_t> sizes;
   while (bytes > 0) {
-    const bool is_pack = sizes.size() % chapter == chapter - 1;
+    const bool is_pack = sizes.size() % volume == volume - 1;
     const bool is_packed = !is_pack && random.below(4) != 0;
     const std::uint64_t size =
         std::min<std::uint64_t>(bytes, random.below(is_pack ? 600'000 : 150'000));
@@ -78,8 +78,8 @@ void draw_files(Random& random, std::uint64_t bytes, scenario::WorldConfig& worl
       break;
     case 1: sizes = {bytes / 3, 0, bytes - bytes / 3}; break;
     case 2:
-      world.chapter_files = 2 + random.below(30);
-      sizes = draw_tree(random, bytes, world.chapter_files);
+      world.volume_files = 2 + random.below(30);
+      sizes = draw_tree(random, bytes, world.volume_files);
       break;
     default: sizes = {bytes}; break;
   }

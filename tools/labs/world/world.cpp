@@ -35,11 +35,11 @@ run::SenderLoopConfig sender_config(const WorldConfig& config) {
 }
 
 /// All that the engine takes beside the first, of which its configuration tells.
-constexpr std::size_t chapters_told_max = protocol::FileTable::chapters_max - 1;
+constexpr std::size_t volumes_told_max = protocol::FileTable::volumes_max - 1;
 
 std::size_t files_of_first(const WorldConfig& config) {
   const std::size_t all = config.file_sizes.size();
-  return config.chapter_files == 0 ? all : std::min(config.chapter_files, all);
+  return config.volume_files == 0 ? all : std::min(config.volume_files, all);
 }
 
 run::ReceiverLoopConfig receiver_config(const WorldConfig& config) {
@@ -146,7 +146,7 @@ void World::step(Instant until) {
 
 void World::turn(Actor actor, Instant t) {
   if (watch_ != nullptr) watch_->before_turn(actor, t);
-  tell_chapters();
+  tell_volumes();
   if (actor == Actor::sender) {
     feed_sender();
     const run::NextWakeup next = sender_.turn(t);
@@ -178,18 +178,18 @@ bool World::is_last_block() const {
          next_offset_ + block_bytes >= config_.file_sizes.back();
 }
 
-/// The receiver is told of a chapter before a block of it is sent.
-void World::tell_chapters() {
-  while (!chapters_.empty() && chapters_.front()->is_released()) chapters_.pop_front();
+/// The receiver is told of a volume before a block of it is sent.
+void World::tell_volumes() {
+  while (!volumes_.empty() && volumes_.front()->is_released()) volumes_.pop_front();
   const std::span all{config_.file_sizes};
-  while (files_told_ < all.size() && chapters_.size() < chapters_told_max) {
+  while (files_told_ < all.size() && volumes_.size() < volumes_told_max) {
     const auto files =
-        all.subspan(files_told_).first(std::min(config_.chapter_files, all.size() - files_told_));
-    chapters_.push_back(
-        std::make_unique<protocol::FileChapter>(static_cast<std::uint32_t>(files_told_), files));
-    command(receiver_side_, {.kind = CommandKind::add_files, .chapter = chapters_.back().get()});
+        all.subspan(files_told_).first(std::min(config_.volume_files, all.size() - files_told_));
+    volumes_.push_back(
+        std::make_unique<protocol::FileVolume>(static_cast<std::uint32_t>(files_told_), files));
+    command(receiver_side_, {.kind = CommandKind::add_files, .volume = volumes_.back().get()});
     files_told_ += files.size();
-    ++chapters_told_;
+    ++volumes_told_;
   }
 }
 

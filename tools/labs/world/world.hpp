@@ -20,7 +20,7 @@
 
 #include "control/law/controller.hpp"
 #include "control/rate/rate_loop.hpp"
-#include "engine/protocol/file_chapter.hpp"
+#include "engine/protocol/file_volume.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
 #include "tools/labs/ns3/pattern_disk.hpp"
@@ -34,8 +34,8 @@ struct WorldConfig {
   std::uint64_t seed = 1;
   /// By index on the wire; file_without_blocks: of a tree, and packed.
   std::vector<std::uint64_t> file_sizes{10'000'000};
-  /// Files of a chapter; the receiver is told of the later ones while data flows. 0: all in one.
-  std::size_t chapter_files = 0;
+  /// Files of a volume; the receiver is told of the later ones while data flows. 0: all in one.
+  std::size_t volume_files = 0;
   VirtualLinkConfig forward{};   ///< data
   VirtualLinkConfig backward{};  ///< feedback
   std::size_t frame_bytes = 1472;
@@ -124,8 +124,8 @@ class World {
   [[nodiscard]] PathReport sender_report() const { return sender_side_.report.load(); }
   [[nodiscard]] const DataPathCounters& receiver_counters() const { return receiver_.counters(); }
   [[nodiscard]] std::uint64_t bytes_total() const { return bytes_total_; }
-  /// Chapters that the receiver was told of.
-  [[nodiscard]] std::size_t chapters_told() const { return chapters_told_; }
+  /// Volumes that the receiver was told of.
+  [[nodiscard]] std::size_t volumes_told() const { return volumes_told_; }
   /// Blocks that the disk gave back to the receiving core so far, and their file bytes.
   [[nodiscard]] std::uint64_t blocks_given_back() const { return blocks_given_back_; }
   [[nodiscard]] std::uint64_t bytes_given_back() const { return bytes_given_back_; }
@@ -152,7 +152,7 @@ class World {
   void turn(Actor actor, Instant now);
   void command(Side& side, const Command& command);
   void pass_commands(Side& side);
-  void tell_chapters();
+  void tell_volumes();
   void feed_sender();
   void feed_receiver();
   void drain_receiver();
@@ -177,8 +177,8 @@ class World {
   std::uint64_t blocks_given_back_ = 0, bytes_given_back_ = 0;
   std::vector<BlockRef> on_disk_;  // full blocks waiting for the model disk, oldest first
   std::size_t on_disk_head_ = 0;
-  std::deque<std::unique_ptr<protocol::FileChapter>> chapters_;  // not released, oldest first
-  std::size_t files_told_ = 0, chapters_told_ = 1;
+  std::deque<std::unique_ptr<protocol::FileVolume>> volumes_;  // not released, oldest first
+  std::size_t files_told_ = 0, volumes_told_ = 1;
   std::uint32_t next_file_ = 0;
   std::uint64_t next_offset_ = 0;
   bool has_ended_ = false;

@@ -8,7 +8,7 @@ Goal:   a question ends with its session; an answer holds for what was shown; hi
         told as it is, at both ends.
 Method: the real program in the lab. The person is a pseudo terminal, the dishonest sender is
         offer-tool (tests/lab/offer_tool.cpp).
-Bounds: none on time but that everything ends by itself. Memory: see the largest chapter.
+Bounds: none on time but that everything ends by itself. Memory: see the largest volume.
 """
 
 import contextlib
@@ -348,10 +348,10 @@ def test_a_list_beyond_the_limits_is_refused_with_the_number(onehop) -> None:
         ends(receiver, OK, "recv --once")
 
 
-# Method: the largest chapter that a peer may offer, and one entry more. Bounds: entries of 64
+# Method: the largest volume that a peer may offer, and one entry more. Bounds: entries of 64
 # bytes, whose names fit into them, 24 bytes beside each for what was found of it, twice as much
 # while the list grows, and the 33 MB of buffers that any transfer has.
-def test_the_largest_chapter_costs_a_bounded_memory(onehop) -> None:
+def test_the_largest_volume_costs_a_bounded_memory(onehop) -> None:
     count = 65_536
     with World(onehop) as world:
         receiver = world.receive()

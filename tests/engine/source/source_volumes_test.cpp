@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A Source whose list comes chapter by chapter.
+// A Source whose list comes volume by volume.
 
 #include "engine/disk/file_thread.hpp"
 #include "tests/engine/sink/file_support.hpp"
@@ -13,33 +13,34 @@ using namespace onehop::sink::test;
 
 namespace {
 
-/// Files named by number, in chapters, and what the Source made of them.
-struct Chapters {
+/// Files named by number, in volumes, and what the Source made of them.
+struct Volumes {
   TempFolder from;
   Source source{{.slots = 16}, make_io()};
   SpscRing<BlockRef> out{1024}, back{64};
   std::vector<BlockRef> messages;
   std::uint32_t next_file = 0;
 
-  /// chapter makes files of these sizes, and packs the small ones if it is told to.
-  SourceChapter chapter(const std::vector<std::size_t>& sizes, bool is_packed = false) {
+  /// volume makes files of these sizes, and packs the small ones if it is told to.
+  SourceVolume volume(const std::vector<std::size_t>& sizes, bool is_packed = false) {
     std::vector<std::string> paths;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       paths.push_back((from / std::to_string(next_file + i)).string());
       write_file(paths.back(), random_bytes(sizes[i], next_file + i));
     }
-    SourceChapter made;
+    SourceVolume made;
     made.first_file = next_file;
     if (!paths.empty()) *made.files = open_files(paths);
     if (is_packed)
-      made.pack = std::make_shared<const Pack>(
-          Pack::make(made.files->manifest, crypto::DigestKind::xxh3,
-                     std::vector<FileAction>(sizes.size(), FileAction::send)));
+      made.answer = std::make_shared<const Answer>(
+          Answer{.pack = std::make_shared<const Pack>(
+                     Pack::make(made.files->manifest, crypto::DigestKind::xxh3,
+                                std::vector<FileAction>(sizes.size(), FileAction::send)))});
     next_file += static_cast<std::uint32_t>(sizes.size()) + 1;
     return made;
   }
-  SourceChapter last_chapter(const std::vector<std::size_t>& sizes) {
-    SourceChapter made = chapter(sizes);
+  SourceVolume last_volume(const std::vector<std::size_t>& sizes) {
+    SourceVolume made = volume(sizes);
     made.is_last = true;
     return made;
   }
@@ -71,42 +72,43 @@ std::size_t open_descriptors() {
 
 }  // namespace
 
-TEST_CASE("a source reads chapter after chapter, and waits for the next one", "[engine][file]") {
-  Chapters test;
+TEST_CASE("a source reads volume after volume, and waits for the next one", "[engine][file]") {
+  Volumes test;
   test.run();
   CHECK(test.messages.empty());
   CHECK(test.source.nap_max() == nap_max_at_end);
-  test.source.add(test.chapter({block_bytes + 1, 0}));
+  test.source.add(test.volume({block_bytes + 1, 0}));
   test.run();
   CHECK(test.files_of(FileMessageKind::block) == Files{0, 0, 1});
   CHECK(test.files_of(FileMessageKind::root) == Files{0, 1});
   CHECK(test.source.nap_max() == nap_max_at_end);
   CHECK_FALSE(test.source.is_over());
 
-  test.source.add(test.chapter({}));
-  test.source.add(test.chapter({3 * block_bytes}));
+  test.source.add(test.volume({}));
+  test.source.add(test.volume({3 * block_bytes}));
   test.run();
   CHECK(test.files_of(FileMessageKind::root) == Files{0, 1, 4});
   CHECK(test.files_of(FileMessageKind::end_of_files).empty());
-  test.source.add(test.last_chapter({}));
+  test.source.add(test.last_volume({}));
   test.run();
   CHECK(test.messages.back().kind == FileMessageKind::end_of_files);
   CHECK(test.source.is_over());
   CHECK(test.source.nap_max() == nap_max_reading);
 }
 
-TEST_CASE("each chapter of a source has its own pack, claims and wishes", "[engine][file]") {
-  Chapters test;
+TEST_CASE("each volume of a source has its own pack, claims and wishes", "[engine][file]") {
+  Volumes test;
   std::vector<std::size_t> sizes(40, 10);
   sizes[3] = packed_bytes_max + 1;
-  test.source.add(test.chapter(sizes, true));
-  SourceChapter second = test.chapter({10, 20, 30});
-  second.actions = {FileAction::send, FileAction::keep, FileAction::resume};
-  second.claims.resize(3);
+  test.source.add(test.volume(sizes, true));
+  SourceVolume second = test.volume({10, 20, 30});
   const std::string held = random_bytes(30, 43);
-  second.claims[2] = {{0, crypto::ContentMac{{}}.tag(std::as_bytes(std::span{held}))}};
+  const Claim claim{0, crypto::ContentMac{{}}.tag(std::as_bytes(std::span{held}))};
+  second.answer = std::make_shared<const Answer>(
+      Answer{.actions = {FileAction::send, FileAction::keep, FileAction::resume},
+             .claims = {{}, {}, {claim}}});
   test.source.add(std::move(second));
-  SourceChapter third = test.chapter(sizes, true);
+  SourceVolume third = test.volume(sizes, true);
   third.is_last = true;
   test.source.add(std::move(third));
   test.run();
@@ -127,26 +129,27 @@ TEST_CASE("each chapter of a source has its own pack, claims and wishes", "[engi
   CHECK(test.source.is_over());
 }
 
-// Goal:   what was handed over takes no descriptors, however many chapters there are.
-TEST_CASE("a source lets go of a chapter that it has handed over", "[engine][file]") {
-  Chapters test;
+// Goal:   what was handed over takes no descriptors, however many volumes there are.
+TEST_CASE("a source lets go of a volume that it has handed over", "[engine][file]") {
+  Volumes test;
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 20; ++i) {
-    SourceChapter chapter = test.chapter({5, block_bytes, 7});
-    chapter.actions = {FileAction::send, FileAction::send,
-                       FileAction::keep};  // it stays open until its chapter goes
-    test.source.add(std::move(chapter));
+    SourceVolume volume = test.volume({5, block_bytes, 7});
+    // What is kept stays open until its volume goes.
+    volume.answer = std::make_shared<const Answer>(
+        Answer{.actions = {FileAction::send, FileAction::send, FileAction::keep}});
+    test.source.add(std::move(volume));
     test.run();
     CHECK(open_descriptors() == before);
   }
   CHECK(test.files_of(FileMessageKind::root).size() == 40);
 }
 
-TEST_CASE("a failure of a later chapter names the file's index on the wire", "[engine][file]") {
-  Chapters test;
-  test.source.add(test.chapter({5, 6}));
+TEST_CASE("a failure of a later volume names the file's index on the wire", "[engine][file]") {
+  Volumes test;
+  test.source.add(test.volume({5, 6}));
   const bool is_packed = GENERATE(false, true);
-  SourceChapter second = test.chapter(std::vector<std::size_t>(40, 10), is_packed);
+  SourceVolume second = test.volume(std::vector<std::size_t>(40, 10), is_packed);
   write_file(test.from / std::to_string(3 + 20), "changed");
   test.source.add(std::move(second));
   test.run();
@@ -154,11 +157,11 @@ TEST_CASE("a failure of a later chapter names the file's index on the wire", "[e
   CHECK(test.source.is_over());
 }
 
-// Goal:   chapters may be added while the thread reads.
-// Method: this thread adds a chapter at a time and plays the engine; nobody wakes the reader.
-TEST_CASE("chapters that come while the source's thread runs are read", "[engine][file]") {
-  constexpr std::uint32_t chapters_total = 100;
-  Chapters test;
+// Goal:   volumes may be added while the thread reads.
+// Method: this thread adds a volume at a time and plays the engine; nobody wakes the reader.
+TEST_CASE("volumes that come while the source's thread runs are read", "[engine][file]") {
+  constexpr std::uint32_t volumes_total = 100;
+  Volumes test;
   auto source = std::make_unique<Source>(SourceOptions{.slots = 16}, make_io());
   Source& adder = *source;
   FileThread reader{std::move(source), test.out, test.back};
@@ -169,10 +172,10 @@ TEST_CASE("chapters that come while the source's thread runs are read", "[engine
     return !test.messages.empty() && test.messages.back().kind == FileMessageKind::end_of_files;
   };
   for (BlockRef message; !has_ended() && monotonic_now() - begin < 60s;) {
-    if (added < chapters_total) {
-      SourceChapter chapter = test.chapter({3, 2 * block_bytes});
-      chapter.is_last = ++added == chapters_total;
-      adder.add(std::move(chapter));
+    if (added < volumes_total) {
+      SourceVolume volume = test.volume({3, 2 * block_bytes});
+      volume.is_last = ++added == volumes_total;
+      adder.add(std::move(volume));
     }
     for (; test.out.pop(message); test.messages.push_back(message))
       if (message.kind == FileMessageKind::block) REQUIRE(test.back.push(message));
@@ -182,7 +185,7 @@ TEST_CASE("chapters that come while the source's thread runs are read", "[engine
   reader.join();
   for (BlockRef message; test.out.pop(message);) test.messages.push_back(message);
   const Files roots = test.files_of(FileMessageKind::root);
-  CHECK(roots.size() == 2 * chapters_total);
+  CHECK(roots.size() == 2 * volumes_total);
   CHECK(std::ranges::is_sorted(roots));
   CHECK(test.messages.back().kind == FileMessageKind::end_of_files);
 }

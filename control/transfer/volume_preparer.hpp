@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ChapterPreparer: looks at what is offered, chapter after chapter, on a thread of its own: which
+// VolumePreparer: looks at what is offered, volume after volume, on a thread of its own: which
 // names cannot be had, what is there already, what can be resumed, and what its user says to names
 // that exist.
 //
-//   consider ─▶ start() ─▶ [ thread: Destination, NameProbe, SinkChapter::prepare, a question ]
+//   consider ─▶ start() ─▶ [ thread: Destination, NameProbe, SinkVolume::prepare, a question ]
 //                          ─▶ decide
-//                                              take() ◀─ the session goes on with the chapter
+//                                              take() ◀─ the session goes on with the volume
 //
 // The thread in run() calls it, answer() any.
 #pragma once
@@ -24,28 +24,28 @@
 #include "control/session/session.hpp"
 #include "control/transfer/events.hpp"
 #include "control/transfer/question.hpp"
-#include "engine/sink/sink_chapter.hpp"
+#include "engine/sink/sink_volume.hpp"
 
 namespace onehop::transfer {
 
-class ChapterPreparer {
+class VolumePreparer {
  public:
   /// All three outlive it.
-  ChapterPreparer(const api::ReceiveOptions& options, const Events& events,
-                  boost::asio::io_context& io)
+  VolumePreparer(const api::ReceiveOptions& options, const Events& events,
+                 boost::asio::io_context& io)
       : options_{options}, events_{events}, io_{io} {}
-  ~ChapterPreparer() { end(); }
-  ChapterPreparer(const ChapterPreparer&) = delete;
-  ChapterPreparer& operator=(const ChapterPreparer&) = delete;
+  ~VolumePreparer() { end(); }
+  VolumePreparer(const VolumePreparer&) = delete;
+  VolumePreparer& operator=(const VolumePreparer&) = delete;
 
-  /// start gives up the chapter before, if nobody took it. `decide` is called in the thread; the
-  /// first chapter of a session opens the destination.
-  void start(std::shared_ptr<const session::OfferInfo> offer, const crypto::CompareKey& key,
+  /// start gives up the volume before, if nobody took it. `decide` is called in the thread; the
+  /// first volume of a session opens the destination.
+  void start(std::shared_ptr<const session::OfferedVolume> offer, const crypto::CompareKey& key,
              session::Decide decide);
   void answer(std::uint64_t offer, api::Answer answer) { question_.answer(offer, answer); }
 
   // --- once it has decided
-  [[nodiscard]] std::unique_ptr<sink::SinkChapter> take();
+  [[nodiscard]] std::unique_ptr<sink::SinkVolume> take();
   [[nodiscard]] const std::shared_ptr<sink::Destination>& destination() const noexcept {
     return destination_;
   }
@@ -56,20 +56,20 @@ class ChapterPreparer {
   void end();
 
  private:
-  using Prepared = Result<std::unique_ptr<sink::SinkChapter>>;
+  using Prepared = Result<std::unique_ptr<sink::SinkVolume>>;
   void join() { thread_ = {}; }  // asks it to stop
-  [[nodiscard]] Result<session::Decision> prepare(
-      const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop);
-  [[nodiscard]] Result<void> open_destination(const session::OfferInfo& offer);
-  [[nodiscard]] Prepared prepare_or_ask(const std::shared_ptr<const session::OfferInfo>& offer,
+  [[nodiscard]] Result<list::Answer> prepare(
+      const std::shared_ptr<const session::OfferedVolume>& offer, const std::stop_token& stop);
+  [[nodiscard]] Result<void> open_destination(const session::OfferedVolume& offer);
+  [[nodiscard]] Prepared prepare_or_ask(const std::shared_ptr<const session::OfferedVolume>& offer,
                                         const std::stop_token& stop);
-  [[nodiscard]] Prepared prepare_one(const std::shared_ptr<const session::OfferInfo>& offer,
+  [[nodiscard]] Prepared prepare_one(const std::shared_ptr<const session::OfferedVolume>& offer,
                                      std::vector<sink::Conflict>* conflicts,
                                      const std::stop_token& stop);
   [[nodiscard]] bool is_replaced(std::string_view name) const;
-  void refuse_symlinks(const list::Manifest& chapter);
+  void refuse_symlinks(const list::Manifest& volume);
   void clear_left();
-  std::optional<api::Answer> ask(const session::OfferInfo& offer,
+  std::optional<api::Answer> ask(const session::OfferedVolume& offer,
                                  const std::vector<sink::Conflict>& conflicts,
                                  const std::stop_token& stop);
 
@@ -80,14 +80,14 @@ class ChapterPreparer {
   crypto::CompareKey key_;  // of the session
   // The thread's, until it has decided.
   std::shared_ptr<sink::Destination> destination_;
-  std::unique_ptr<sink::SinkChapter> chapter_;
-  std::unordered_map<std::string, sink::OnExist> answers_;  // by name, of the chapter
-  // Folders of the session that are to replace files. A later chapter may go on with them.
+  std::unique_ptr<sink::SinkVolume> volume_;
+  std::unordered_map<std::string, sink::OnExist> answers_;  // by name, of the volume
+  // Folders of the session that are to replace files. A later volume may go on with them.
   std::set<std::string, std::less<>> replaced_;
-  std::vector<int> name_faults_;                 // of the chapter's entries
+  std::vector<int> name_faults_;                 // of the volume's entries
   std::shared_ptr<list::SymlinkRule> symlinks_;  // of the session
   bool is_approved_ = false;                     // in this session
-  bool is_unsaid_ = false;                       // why the chapter is refused
+  bool is_unsaid_ = false;                       // why the volume is refused
   std::string folder_;
   std::jthread thread_;
 };

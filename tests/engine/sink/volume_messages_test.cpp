@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A Sink alone: what it tells of chapters, and what it does with messages that do not fit them.
+// A Sink alone: what it tells of volumes, and what it does with messages that do not fit them.
 #include "tests/engine/sink/tree_support.hpp"
 
 using namespace onehop;
@@ -79,7 +79,7 @@ std::size_t open_descriptors() {
 }  // namespace
 
 // Goal:   who has heard of all files has heard of a session that is complete.
-TEST_CASE("a chapter's last file is told when all before it have ended", "[engine][file]") {
+TEST_CASE("a volume's last file is told when all before it have ended", "[engine][file]") {
   const TempFolder to;
   Receiving test{to.path()};
   test.add({small("a"), small("b")}, false);
@@ -114,7 +114,7 @@ TEST_CASE("a checkpoint tells of all files that are in place", "[engine][file]")
   CHECK(test.sink->is_over());
 }
 
-TEST_CASE("what comes late of a chapter that has ended changes nothing", "[engine][file]") {
+TEST_CASE("what comes late of a volume that has ended changes nothing", "[engine][file]") {
   const TempFolder to;
   Receiving test{to.path()};
   test.add({small("a")}, false);
@@ -133,7 +133,7 @@ TEST_CASE("what comes late of a chapter that has ended changes nothing", "[engin
   CHECK(test.sink->is_over());
 }
 
-TEST_CASE("D4 a message of a file that no chapter has, or that is packed, ends the session",
+TEST_CASE("D4 a message of a file that no volume has, or that is packed, ends the session",
           "[engine][file]") {
   const TempFolder to;
   Receiving test{to.path()};
@@ -153,7 +153,7 @@ TEST_CASE("D4 a message of a file that no chapter has, or that is packed, ends t
   CHECK(names_in(to.path()).empty());
 }
 
-TEST_CASE("a chapter that has ended takes neither descriptors nor folders", "[engine][file]") {
+TEST_CASE("a volume that has ended takes neither descriptors nor folders", "[engine][file]") {
   const TempFolder to;
   Receiving test{to.path()};
   test.turn();

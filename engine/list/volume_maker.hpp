@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ChapterMaker: makes chapters of what the walk finds, and keeps the counts. A part of
+// VolumeMaker: makes volumes of what the walk finds, and keeps the counts. A part of
 // tree_scan.hpp.
 //
-//   TreeWalk ── add, problem, exclude ─▶ ChapterMaker ── full, or old ─▶ ChapterOutlet
-//                                              └─ finish() ─▶ the last chapter
+//   TreeWalk ── add, problem, exclude ─▶ VolumeMaker ── full, or old ─▶ VolumeOutlet
+//                                             └─ finish() ─▶ the last volume
 #pragma once
 
 #include <sys/stat.h>
@@ -17,33 +17,33 @@
 
 namespace onehop::list {
 
-/// ChapterOutlet is where chapters go, and what asks the walk to end. Called in the walk's thread.
-class ChapterOutlet {
+/// VolumeOutlet is where volumes go, and what asks the walk to end. Called in the walk's thread.
+class VolumeOutlet {
  public:
-  ChapterOutlet() = default;
-  ChapterOutlet(const ChapterOutlet&) = delete;
-  ChapterOutlet& operator=(const ChapterOutlet&) = delete;
-  virtual ~ChapterOutlet() = default;
+  VolumeOutlet() = default;
+  VolumeOutlet(const VolumeOutlet&) = delete;
+  VolumeOutlet& operator=(const VolumeOutlet&) = delete;
+  virtual ~VolumeOutlet() = default;
 
   /// wait_put waits until there is room. Error: the walk ends.
-  [[nodiscard]] virtual Result<void> wait_put(ScanChapter chapter) = 0;
+  [[nodiscard]] virtual Result<void> wait_put(ScanVolume volume) = 0;
   [[nodiscard]] virtual bool is_stopped() const noexcept = 0;
   /// is_starved: all that was put has been taken.
   [[nodiscard]] virtual bool is_starved() = 0;
   virtual void note(const ScanKnown& known) noexcept = 0;
 };
 
-class ChapterMaker {
+class VolumeMaker {
  public:
-  /// Without an outlet all is one chapter, which finish() gives. All that is referred to outlives
+  /// Without an outlet all is one volume, which finish() gives. All that is referred to outlives
   /// this.
-  ChapterMaker(const ScanOptions& options, ScanArguments& arguments, const ChapterSizes& sizes,
-               ChapterOutlet* outlet);
+  VolumeMaker(const ScanOptions& options, ScanArguments& arguments, const VolumeSizes& sizes,
+              VolumeOutlet* outlet);
 
-  /// add appends an entry. A chapter that is full is put here and not when it became full, so that
+  /// add appends an entry. A volume that is full is put here and not when it became full, so that
   /// the last one has entries in all but rare cases.
   [[nodiscard]] Result<void> add(ManifestEntry entry, SourcePlace place, SourceFile file);
-  void add_problem(ScanProblem problem) { chapter_.problems.push_back(std::move(problem)); }
+  void add_problem(ScanProblem problem) { volume_.problems.push_back(std::move(problem)); }
   void exclude(std::string path, std::string rule);
   /// count_links is for a file that is sent and was not among the arguments.
   void count_links(const struct stat& status) { arguments_.links.count(status); }
@@ -54,9 +54,9 @@ class ChapterMaker {
     return outlet_ != nullptr && outlet_->is_stopped();
   }
   /// check is called after whatever was looked at: the limits of the list, a request to end, and a
-  /// chapter that has too many problems or is awaited.
+  /// volume that has too many problems or is awaited.
   [[nodiscard]] Result<void> check();
-  [[nodiscard]] Result<ScanChapter> finish();
+  [[nodiscard]] Result<ScanVolume> finish();
 
  private:
   [[nodiscard]] Result<void> seal();
@@ -64,16 +64,16 @@ class ChapterMaker {
   void begin(std::size_t entries);
   void note(bool is_complete);
   [[nodiscard]] std::uint64_t entries_total() const noexcept {
-    return chapter_.counts.files + chapter_.counts.folders;
+    return volume_.counts.files + volume_.counts.folders;
   }
 
   const ScanOptions& options_;
   ScanArguments& arguments_;
-  const ChapterSizes sizes_;
-  ChapterOutlet* const outlet_;
-  ScanChapter chapter_;
-  Instant begun_{};  // when the chapter got its first entry
-  std::size_t chapters_put_ = 0;
+  const VolumeSizes sizes_;
+  VolumeOutlet* const outlet_;
+  ScanVolume volume_;
+  Instant begun_{};  // when the volume got its first entry
+  std::size_t volumes_put_ = 0;
 };
 
 }  // namespace onehop::list

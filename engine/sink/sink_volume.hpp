@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SinkChapter: a chapter of the offered list, held against the destination: what is there already,
+// SinkVolume: a volume of the offered list, held against the destination: what is there already,
 // what is wanted, and what of it can be resumed.
 //
 //   manifest ─▶ prepare() ─▶ the answer for the peer: claims, actions, block_sizes
 //                   └──────▶ Sink::add()
 //
 // prepare() runs before the peer is told "accepted", on any thread, also while the file thread
-// works on earlier chapters. It validates, checks existing names and room, and hashes what an
+// works on earlier volumes. It validates, checks existing names and room, and hashes what an
 // earlier session left. A file that is visible with the announced size, or that a session which
 // died has delivered, is compared with what the sender announces and never written. From
 // Sink::add() on the file thread owns it.
@@ -25,7 +25,7 @@
 
 #include "engine/disk/folder_cache.hpp"
 #include "engine/list/pack.hpp"
-#include "engine/list/pack_roots.hpp"
+#include "engine/list/volume.hpp"
 #include "engine/sink/destination.hpp"
 #include "engine/sink/part_file.hpp"
 
@@ -33,7 +33,7 @@ namespace onehop::sink {
 
 /// Conflict: an existing name that the policy for it cannot deal with.
 struct Conflict {
-  std::uint32_t file = 0;  ///< index in the chapter's manifest
+  std::uint32_t file = 0;  ///< index in the volume's manifest
   std::string_view cause;  ///< a literal, "that name exists"
   bool is_regular = false;
   std::uint64_t size = 0;  ///< bytes, of a regular file
@@ -52,10 +52,8 @@ struct PackHeld {
   unsigned name_number = 0;  ///< of its name; see FileDone
 };
 
-/// Vectors are by entry of the chapter.
-struct SinkChapterOptions {
-  std::uint32_t first_file = 0;  ///< index on the wire of entry 0; see engine/base/block.hpp
-  Digest approved{};  ///< manifest_hash() of what was approved; another manifest is refused (P7)
+/// Vectors are by entry of the volume.
+struct SinkVolumeOptions {
   OnExist on_exist = OnExist::ask;
   std::vector<OnExist> on_exist_of;  ///< instead of on_exist; empty: that for all
   /// Files of the announced size and time are FileAction::assume.
@@ -73,18 +71,18 @@ struct SinkChapterOptions {
   std::stop_token withdrawn{};
 };
 
-class SinkChapter {
+class SinkVolume {
  public:
   /// prepare may block for long: it hashes what it offers to resume, unless that is withdrawn.
-  /// Nothing is written. An empty manifest is a chapter, too. Errors: exit 8 (local) or 7
+  /// Nothing is written. An empty manifest is a volume, too. Errors: exit 8 (local) or 7
   /// (withdrawn). Syscalls: openat2, fstatvfs, fstatat, pread, flock.
-  [[nodiscard]] static Result<std::unique_ptr<SinkChapter>> prepare(
-      std::shared_ptr<Destination> destination, std::shared_ptr<const list::Manifest> manifest,
-      SinkChapterOptions options);
+  [[nodiscard]] static Result<std::unique_ptr<SinkVolume>> prepare(
+      std::shared_ptr<Destination> destination, std::shared_ptr<const list::Volume> volume,
+      SinkVolumeOptions options);
   /// The room that it took and did not use is given back.
-  ~SinkChapter() { destination_->give_room(room_); }
-  SinkChapter(const SinkChapter&) = delete;
-  SinkChapter& operator=(const SinkChapter&) = delete;
+  ~SinkVolume() { destination_->give_room(room_); }
+  SinkVolume(const SinkVolume&) = delete;
+  SinkVolume& operator=(const SinkVolume&) = delete;
 
   // --- for the answer, by entry
   /// claims_of are sorted by block, and tell tags.
@@ -100,7 +98,7 @@ class SinkChapter {
   [[nodiscard]] int name_fault(std::uint32_t entry) const {
     return name_faults_.empty() ? 0 : name_faults_[entry];
   }
-  [[nodiscard]] const list::Pack& pack() const noexcept { return pack_; }
+  [[nodiscard]] const list::Pack& pack() const noexcept { return *pack_; }
   /// pack_roots is filled while the Sink works.
   [[nodiscard]] const std::shared_ptr<list::PackRoots>& pack_roots() const noexcept {
     return pack_roots_;
@@ -109,25 +107,28 @@ class SinkChapter {
   [[nodiscard]] bool has_pack() const noexcept { return has_pack_; }
   /// block_sizes are the files as the engine is to count them, from first_file() on.
   [[nodiscard]] std::vector<std::uint64_t> block_sizes() const {
-    return list::block_sizes(manifest_, pack_, actions_);
+    return list::block_sizes(manifest_, *pack_, actions_);
   }
+
+  /// answer is what the peer learns of it.
+  [[nodiscard]] list::Answer answer() const;
 
   // --- for the Sink
   [[nodiscard]] const list::Manifest& manifest() const noexcept { return manifest_; }
   [[nodiscard]] const list::ManifestEntry& entry(std::uint32_t entry) const {
     return manifest_.files[entry];
   }
-  [[nodiscard]] std::uint32_t first_file() const noexcept { return options_.first_file; }
+  [[nodiscard]] std::uint32_t first_file() const noexcept { return volume_->first_file; }
   [[nodiscard]] std::uint32_t pack_file() const noexcept {
-    return list::pack_file(manifest_, options_.first_file);
+    return list::pack_file(manifest_, volume_->first_file);
   }
   /// packed_entry is that of a record of the pack; packed_file is its index on the wire, by which
-  /// its chapter and it are known everywhere.
+  /// its volume and it are known everywhere.
   [[nodiscard]] const list::ManifestEntry& packed_entry(std::uint32_t ordinal) const {
-    return manifest_.files[pack_.entries()[ordinal]];
+    return manifest_.files[pack_->entries()[ordinal]];
   }
   [[nodiscard]] std::uint32_t packed_file(std::uint32_t ordinal) const {
-    return options_.first_file + pack_.entries()[ordinal];
+    return volume_->first_file + pack_->entries()[ordinal];
   }
   [[nodiscard]] std::uint32_t entries() const noexcept {
     return static_cast<std::uint32_t>(manifest_.files.size());
@@ -160,7 +161,7 @@ class SinkChapter {
   [[nodiscard]] std::unordered_map<std::uint32_t, PartFile>& parts() noexcept { return parts_; }
   /// count_written gives back room that is used now, count_made the inode of an entry.
   void count_written(std::uint64_t bytes) noexcept;
-  /// make_way removes the files that folders of the chapter replace (OnExist::overwrite), before
+  /// make_way removes the files that folders of the volume replace (OnExist::overwrite), before
   /// anything of it is made. Syscalls: openat2, fstatat, unlinkat.
   void make_way() const;
   /// bring_over gives what is in `folder` under the entry's name, and was found to be the very one
@@ -172,8 +173,8 @@ class SinkChapter {
   void count_made(std::uint32_t entry) noexcept;
 
  private:
-  SinkChapter(std::shared_ptr<Destination> destination,
-              std::shared_ptr<const list::Manifest> manifest, SinkChapterOptions options);
+  SinkVolume(std::shared_ptr<Destination> destination, std::shared_ptr<const list::Volume> volume,
+             SinkVolumeOptions options);
 
   [[nodiscard]] Result<void> check_stream();
   [[nodiscard]] Result<void> check_stream_name(const list::ManifestEntry& piece);
@@ -218,12 +219,12 @@ class SinkChapter {
   void make_pack();
 
   const std::shared_ptr<Destination> destination_;
-  const std::shared_ptr<const list::Manifest> shared_manifest_;
+  const std::shared_ptr<const list::Volume> volume_;
   const list::Manifest& manifest_;
-  const SinkChapterOptions options_;
+  const SinkVolumeOptions options_;
   const bool has_pack_;  // small files are packed, if they are sent
   bool is_stream_ = false;
-  list::Pack pack_;
+  std::shared_ptr<const list::Pack> pack_;  // never null, once it is prepared
   std::shared_ptr<list::PackRoots> pack_roots_;
   std::vector<Found> found_;  // by entry; empty: nothing is there of any
   std::vector<list::FileAction> actions_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FileChapter: a run of a session's files, by index on the wire, and which of their blocks are
+// FileVolume: a run of a session's files, by index on the wire, and which of their blocks are
 // whole. Sizes are what the peer claims, so no memory follows them: the whole blocks are a few
 // ranges, as a sender sends them in order.
 //
@@ -22,11 +22,11 @@
 
 namespace onehop::protocol {
 
-class FileChapter {
+class FileVolume {
  public:
   /// The files' sizes, from the index first_file on; file_without_blocks: none of its own. The
   /// pack's size is one of them.
-  FileChapter(std::uint32_t first_file, std::span<const std::uint64_t> sizes)
+  FileVolume(std::uint32_t first_file, std::span<const std::uint64_t> sizes)
       : first_file_{first_file}, sizes_{sizes.begin(), sizes.end()} {
     first_block_.reserve(sizes_.size());
     for (const std::uint64_t size : sizes_) {
@@ -34,8 +34,8 @@ class FileChapter {
       if (size != file_without_blocks) left_ += blocks_of(size);
     }
   }
-  FileChapter(const FileChapter&) = delete;
-  FileChapter& operator=(const FileChapter&) = delete;
+  FileVolume(const FileVolume&) = delete;
+  FileVolume& operator=(const FileVolume&) = delete;
 
   /// is_released: the engine has let go of it; its owner polls this, on any thread.
   [[nodiscard]] bool is_released() const noexcept {
@@ -79,7 +79,7 @@ class FileChapter {
 
  private:
   /// Between two ranges lies a block that was begun: of those a sender has no more than its own
-  /// buffers and the receiver's, 224. Fewer than that: its blocks are refused. More: each chapter
+  /// buffers and the receiver's, 224. Fewer than that: its blocks are refused. More: each volume
   /// takes 16 bytes for each.
   using DoneBlocks = RangeSet<std::uint64_t, 1024>;
 

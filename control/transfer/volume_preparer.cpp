@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-#include "control/transfer/chapter_preparer.hpp"
+#include "control/transfer/volume_preparer.hpp"
 
 #include <boost/asio/post.hpp>
 
@@ -37,10 +37,10 @@ sink::OnExist on_exist_of(api::Answer answer) {
 
 }  // namespace
 
-void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
-                            const crypto::CompareKey& key, session::Decide decide) {
+void VolumePreparer::start(std::shared_ptr<const session::OfferedVolume> offer,
+                           const crypto::CompareKey& key, session::Decide decide) {
   join();
-  chapter_.reset();
+  volume_.reset();
   key_ = key;
   if (offer->first_file == 0) {
     destination_.reset();
@@ -62,20 +62,20 @@ void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
   thread_ = std::move(started).value();
 }
 
-std::unique_ptr<sink::SinkChapter> ChapterPreparer::take() {
+std::unique_ptr<sink::SinkVolume> VolumePreparer::take() {
   join();
-  return std::move(chapter_);
+  return std::move(volume_);
 }
 
-void ChapterPreparer::end() {
+void VolumePreparer::end() {
   join();
-  chapter_.reset();
+  volume_.reset();
   destination_.reset();
 }
 
 /// It may hash what an earlier session left, or wait for an answer. `stop` ends either.
-Result<session::Decision> ChapterPreparer::prepare(
-    const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
+Result<list::Answer> VolumePreparer::prepare(
+    const std::shared_ptr<const session::OfferedVolume>& offer, const std::stop_token& stop) {
   if (!destination_) {
     ONEHOP_TRYV(open_destination(*offer));
   }
@@ -86,62 +86,53 @@ Result<session::Decision> ChapterPreparer::prepare(
     static_cast<void>(destination_->session().is_known(list::entry_hash(entry)));
     sink::PartFile::discard(*destination_, entry);
   }
-  if (offer->is_again && offer->is_last && offer->manifest.files.empty())
+  if (offer->is_again && offer->is_last && offer->manifest->files.empty())
     destination_->session().remove();
-  // Once per chapter, however often its user is asked about it.
-  name_faults_ = destination_->names().check(offer->manifest, stop);
-  if (options_.symlinks == "refuse") refuse_symlinks(offer->manifest);
+  // Once per volume, however often its user is asked about it.
+  name_faults_ = destination_->names().check(*offer->manifest, stop);
+  if (options_.symlinks == "refuse") refuse_symlinks(*offer->manifest);
   if (offer->is_last) destination_->names().close();
-  session::Decision decision;
   is_unsaid_ = false;
   Prepared prepared = prepare_or_ask(offer, stop);
-  if (prepared.has_error() && is_unsaid_) decision.refusal = std::move(prepared).error();
-  if (decision.refusal) return decision;
-  ONEHOP_TRY(chapter, std::move(prepared));
-  chapter_ = std::move(chapter);
+  if (prepared.has_error() && is_unsaid_)
+    return list::Answer{.refusal = std::move(prepared).error()};
+  ONEHOP_TRY(volume, std::move(prepared));
+  volume_ = std::move(volume);
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
   folder_ = options_.stream_fd >= 0 ? "standard output"
             : error                 ? options_.directory
                                     : folder.string();
-  decision.folder = folder_;
-  decision.actions = chapter_->actions();
-  for (std::uint32_t i = 0; i < offer->manifest.files.size(); ++i) {
-    if (decision.actions[i] == session::FileAction::name_refused)
-      decision.name_faults.push_back(static_cast<std::uint8_t>(chapter_->name_fault(i)));
-    if (decision.actions[i] != session::FileAction::resume) continue;
-    decision.claims.resize(offer->manifest.files.size());
-    decision.claims[i] = chapter_->claims_of(i);
-  }
-  decision.pack_roots = chapter_->pack_roots();
+  list::Answer answer = volume_->answer();
+  answer.folder = folder_;
   const bool is_all = offer->is_last && offer->first_file == 0;
-  if (is_all && std::ranges::none_of(decision.actions, session::has_digests)) clear_left();
-  return decision;
+  if (is_all && std::ranges::none_of(answer.actions, session::has_digests)) clear_left();
+  return answer;
 }
 
 /// What dead sessions left, where nothing is wanted: no file side follows, which would see to it.
-void ChapterPreparer::clear_left() {
-  chapter_->discard_left();
+void VolumePreparer::clear_left() {
+  volume_->discard_left();
   destination_->session().remove();
   if (!destination_->is_output()) disk::Stage::remove_left(destination_->root());
 }
 
-void ChapterPreparer::refuse_symlinks(const list::Manifest& chapter) {
-  name_faults_.resize(chapter.files.size());
-  for (std::size_t i = 0; i < chapter.files.size(); ++i)
-    if (chapter.files[i].is_symlink())
+void VolumePreparer::refuse_symlinks(const list::Manifest& volume) {
+  name_faults_.resize(volume.files.size());
+  for (std::size_t i = 0; i < volume.files.size(); ++i)
+    if (volume.files[i].is_symlink())
       name_faults_[i] = static_cast<int>(list::SymlinkFault::not_taken);
 }
 
 /// An answer holds for the names that were shown with its question, and for what comes into a
 /// folder that was to replace one of them. Any other that comes up later is asked about, or
 /// refused.
-ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
-    const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
+VolumePreparer::Prepared VolumePreparer::prepare_or_ask(
+    const std::shared_ptr<const session::OfferedVolume>& offer, const std::stop_token& stop) {
   for (;;) {
     std::vector<sink::Conflict> conflicts;
-    auto chapter = prepare_one(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
-    if (conflicts.empty() && (is_approved_ || chapter.has_error())) return chapter;
+    auto volume = prepare_one(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
+    if (conflicts.empty() && (is_approved_ || volume.has_error())) return volume;
     const auto answered = ask(*offer, conflicts, stop);
     if (!answered)
       return Error{ExitCode::timed_out, "decide on the offer", "nobody decided in time",
@@ -152,11 +143,11 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
       return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
                    "the offer was refused here", ""};
     }
-    if (!conflicts.empty() && on_exist_of(answer) == sink::OnExist::ask) return chapter;
+    if (!conflicts.empty() && on_exist_of(answer) == sink::OnExist::ask) return volume;
     is_approved_ = true;
-    if (conflicts.empty()) return chapter;
+    if (conflicts.empty()) return volume;
     for (const sink::Conflict& conflict : conflicts) {
-      const list::ManifestEntry& entry = offer->manifest.files[conflict.file];
+      const list::ManifestEntry& entry = offer->manifest->files[conflict.file];
       answers_[entry.name] = on_exist_of(answer);
       if (entry.is_folder() && answer == api::Answer::overwrite) replaced_.insert(entry.name);
     }
@@ -164,16 +155,16 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
 }
 
 /// Nothing: nobody answered within the session's limit, or nobody waits for it any more.
-std::optional<api::Answer> ChapterPreparer::ask(const session::OfferInfo& offer,
-                                                const std::vector<sink::Conflict>& conflicts,
-                                                const std::stop_token& stop) {
+std::optional<api::Answer> VolumePreparer::ask(const session::OfferedVolume& offer,
+                                               const std::vector<sink::Conflict>& conflicts,
+                                               const std::stop_token& stop) {
   api::Offer event;
   event.id = question_.begin();
   event.peer = offer.peer.address.text();
   event.directory = display_name(options_.directory);
   event.conflicts = conflicts.size();
   event.is_part = !offer.is_last;
-  for (const list::ManifestEntry& entry : offer.manifest.files)
+  for (const list::ManifestEntry& entry : offer.manifest->files)
     event.files.push_back({.name = display_name(entry.name), .bytes = entry.size});
   for (const sink::Conflict& conflict : conflicts) {
     api::Offer::File& file = event.files[conflict.file];
@@ -188,7 +179,7 @@ std::optional<api::Answer> ChapterPreparer::ask(const session::OfferInfo& offer,
   return answer;
 }
 
-Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) {
+Result<void> VolumePreparer::open_destination(const session::OfferedVolume& offer) {
   sink::DestinationOptions options;
   options.folder = options_.directory;
   options.digest_kind = offer.digest;
@@ -206,20 +197,18 @@ Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) 
 }
 
 /// is_replaced: a folder above it replaces a file, as somebody said.
-bool ChapterPreparer::is_replaced(std::string_view name) const {
+bool VolumePreparer::is_replaced(std::string_view name) const {
   while (!name.empty() && !replaced_.contains(name)) name = disk::parent_of(name);
   return !name.empty();
 }
 
-ChapterPreparer::Prepared ChapterPreparer::prepare_one(
-    const std::shared_ptr<const session::OfferInfo>& offer, std::vector<sink::Conflict>* conflicts,
-    const std::stop_token& stop) {
-  sink::SinkChapterOptions options;
-  options.first_file = offer->first_file;
-  options.approved = offer->manifest_hash;
+VolumePreparer::Prepared VolumePreparer::prepare_one(
+    const std::shared_ptr<const session::OfferedVolume>& offer,
+    std::vector<sink::Conflict>* conflicts, const std::stop_token& stop) {
+  sink::SinkVolumeOptions options;
   options.on_exist = on_exist_of(options_.on_exist);
   if (!answers_.empty() || !replaced_.empty())
-    for (const list::ManifestEntry& entry : offer->manifest.files) {
+    for (const list::ManifestEntry& entry : offer->manifest->files) {
       const auto answer = answers_.find(entry.name);
       options.on_exist_of.push_back(answer != answers_.end()  ? answer->second
                                     : is_replaced(entry.name) ? sink::OnExist::overwrite
@@ -230,9 +219,7 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_one(
   options.conflicts = conflicts;
   options.is_unsaid = &is_unsaid_;
   options.withdrawn = stop;
-  return sink::SinkChapter::prepare(destination_,
-                                    std::shared_ptr<const list::Manifest>{offer, &offer->manifest},
-                                    std::move(options));
+  return sink::SinkVolume::prepare(destination_, offer, std::move(options));
 }
 
 }  // namespace onehop::transfer
