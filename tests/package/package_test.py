@@ -3,7 +3,8 @@
 """The Debian packages, from tools/package to purge: package_test.py [--packages FOLDER]
 [--root FOLDER].
 
-Goal:   `apt install ./onehop_*.deb` on a bare system, and `onehop recv` receives; it needs only
+Goal:   A package says the release that it was built on, a later release's is a later version;
+        `apt install ./onehop_*.deb` on a bare system, and `onehop recv` receives; it needs only
         what sending and receiving take, and purging leaves nothing.
 Method: tools/package makes the packages (or takes those of FOLDER); lintian judges them; mmdebstrap
         makes a bare root of this release (or a copy of FOLDER is taken); apt installs there, a file
@@ -81,6 +82,30 @@ class Bare:
             if not f"{name}/".startswith(BOOKS):
                 seen[name] = "" if what.startswith("d") else what
         return seen
+
+
+def revision(system: str) -> str:
+    """The Debian revision on a system with this /etc/os-release."""
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(system)
+        file.flush()
+        return run("bash", "-euc", ". tools/dev/package.d/revision.sh; package_revision \"$0\"",
+                   file.name, cwd=ROOT).strip()
+
+
+def judge_versions(made: list[Path]) -> None:
+    bookworm, trixie = revision("ID=debian\nVERSION_ID=12\n"), revision("ID=debian\nVERSION_ID=13")
+    check((bookworm, trixie) == ("1~deb12u1", "1~deb13u1"), f"of Debian: {bookworm}, {trixie}")
+    noble = revision("ID=ubuntu\nVERSION_ID=\"24.04\"\n")
+    check(noble == "1~ubuntu24.04.1", f"of Ubuntu: {noble}")
+    sid = revision("ID=debian\n")
+    for low, high in ((bookworm, trixie), (trixie, sid)):
+        run("dpkg", "--compare-versions", f"0.1.0-{low}", "lt", f"0.1.0-{high}")
+    here = revision(Path("/etc/os-release").read_text())
+    for path in made:
+        version = run("dpkg-deb", "-f", path, "Version").strip()
+        check(version.endswith("-" + here) and f"_{version}_" in path.name,
+              f"{path.name} has version {version}, built on {here}")
 
 
 def make_packages(folder: Path) -> list[Path]:
@@ -201,6 +226,7 @@ def main() -> int:
     try:
         packages = options.packages or work / "packages"
         made = sorted(packages.glob("*.deb")) if options.packages else make_packages(packages)
+        judge_versions(made)
         judge_packages(made)
         if options.root:
             run("cp", "-a", options.root, work / "root")
