@@ -139,6 +139,8 @@ def play(system: System, do: Commands) -> None:
         before = len(do.tally.failures)
         failed = do.suites(system.folder, ROOTLESS, times)
         do.again(system.folder, ROOTLESS, failed, before, times)
+        do.tally.skipped = [(name if name == system.name else f"{system.name}: {name}", why)
+                            for name, why in do.tally.skipped]
         compare(system, do)
 
 
