@@ -2,6 +2,7 @@
 // onehop rings: how full the AF_XDP rings of any program on this machine are, from outside.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
