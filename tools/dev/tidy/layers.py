@@ -21,7 +21,9 @@ INCLUDES: dict[str, Any] = {
     "control/law": {"engine/base"},
     "control/link": {"engine/base", "control/law"},
     "control/rate": {"engine/base", "control/law", "control/link"},
-    "control/session": {"engine/base", "engine/wire", "engine/crypto", "engine/list"},
+    "control/pair": {"engine/base", "engine/crypto"},
+    "control/session": {"engine/base", "engine/wire", "engine/crypto", "engine/list",
+                        "control/pair"},
     "control/p2p": {"engine/base", "control/link"},
     "control/find": {"engine/base"},
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Peers: the devices that this user has paired, one text file each, which a person can read.
+//
+//   FOLDER/peers/FINGERPRINT.toml   name, key, rule, folder, paired; secret, finding
+//
+// A device is its key. Its name is ours for it, and no two have the same. Set-up code; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/pair/device_key.hpp"
+
+namespace onehop::pair {
+
+inline constexpr std::size_t peer_name_bytes_max = 63, peers_max = 256;
+
+/// Rule: what a receiver does about what that device offers. In the order of rule_words.
+enum class Rule : std::uint8_t { ask, accept, refuse };
+inline constexpr std::array<std::string_view, 3> rule_words{"ask", "accept", "refuse"};
+
+using PairSecret = crypto::Secret<32>;  ///< of the two devices alone, from their introduction
+
+struct Peer {
+  std::string name;
+  PublicKey key{};
+  PairSecret secret;
+  FindKey find_key{};  ///< its own: how its answers are known
+  Rule rule = Rule::ask;
+  std::string folder;  ///< where Rule::accept puts its files; empty: where the receiver says
+  std::string paired;  ///< when, "2026-11-28T10:42:21Z"
+};
+
+/// is_peer_name: 1 to 63 bytes of UTF-8 that a terminal shows as they are.
+[[nodiscard]] bool is_peer_name(std::string_view name);
+
+/// PeerBook is the folder of the devices.
+class PeerBook {
+ public:
+  /// open: `folder` is the one above; nothing is made before something is kept. Error 8.
+  [[nodiscard]] static Result<PeerBook> open(const std::string& folder, uid_t owner, bool is_made);
+  [[nodiscard]] const std::vector<Peer>& peers() const noexcept { return peers_; }
+  [[nodiscard]] const Peer* find(std::string_view name) const;
+  [[nodiscard]] const Peer* find(const PublicKey& key) const;
+  /// keep writes a device: a new one under its name or, where another device has that, NAME-2; one
+  /// that is there gets what is new of its introduction, and keeps name, rule and folder. The name
+  /// that it has.
+  [[nodiscard]] Result<std::string> keep(Peer peer);
+  /// change writes what its user changed of one that is there. Error 2: another has that name.
+  [[nodiscard]] Result<void> change(const std::string& name, const Peer& changed);
+  [[nodiscard]] Result<void> forget(const std::string& name);
+
+ private:
+  PeerBook() = default;
+  [[nodiscard]] Result<void> write(const Peer& peer);
+  std::optional<PrivateFolder> folder_;
+  std::vector<Peer> peers_;
+};
+
+}  // namespace onehop::pair
