@@ -68,6 +68,7 @@ Result<void> AfXdpPort::bring_up() {
   if (config_.mode != XdpMode::automatic) return bring_up_mode(facts, config_.mode);
   Error last;
   for (const XdpMode mode : {XdpMode::zero_copy, XdpMode::copy, XdpMode::skb}) {
+    if (mode == XdpMode::skb && !config_.has_generic) break;
     auto tried = bring_up_mode(facts, mode);
     if (tried) return success();
     last = std::move(tried).error();

@@ -45,8 +45,9 @@ struct AfXdpConfig {
   // Chunks and ring entries, powers of two.
   std::uint32_t rx_frames = 4096;  ///< per receive queue, at least rx_batch_max
   std::uint32_t tx_frames = 2048;  ///< at least 32
-  int sndbuf_bytes = 0;  ///< bounds the copies inside the kernel; 0: enough for all tx_frames
-  int priority = 0;      ///< SO_PRIORITY
+  int sndbuf_bytes = 0;     ///< bounds the copies inside the kernel; 0: enough for all tx_frames
+  int priority = 0;         ///< SO_PRIORITY
+  bool has_generic = true;  ///< XdpMode::automatic ends with skb; else with copy
   /// On one queue alone, the last, so that the others go on: to try a mode, not to receive.
   bool is_on_spare_queue = false;
 };

@@ -6,7 +6,7 @@
 
 namespace onehop::xdp {
 
-class LocalRights final : public Rights {
+class LocalRights : public Rights {
  public:
   /// Errors: 9, 10. Syscalls: socket.
   [[nodiscard]] Result<Fd> open_xdp_socket() override;

@@ -40,10 +40,10 @@ Result<void> DataPath::open_dpdk(const std::optional<onehop::Endpoint>& local) {
 }
 
 Result<void> DataPath::open_port(const std::string& interface, const IpAddress& local,
-                                 std::uint16_t port, bool has_fragments) {
+                                 std::uint16_t port, bool has_fragments, bool is_small) {
   const unsigned ifindex = ::if_nametoindex(interface.c_str());
   if (port_ && port_address_ == local && port_ifindex_ == ifindex &&
-      has_fragments_ == has_fragments)
+      has_fragments_ == has_fragments && (is_small || !is_small_))
     return success();
   if (has_fragments) {
     ONEHOP_TRYV(check_fragments(settings_));
@@ -70,11 +70,13 @@ Result<void> DataPath::open_port(const std::string& interface, const IpAddress& 
                                      .local = address,
                                      .role = port_role(),
                                      .has_fragments = has_fragments,
+                                     .is_small = is_small,
                                      .dpdk = dpdk_.get()}));
   port_ = std::move(opened);
   port_address_ = local;
   port_ifindex_ = ifindex;
   has_fragments_ = has_fragments;
+  is_small_ = is_small;
   opened_by_ = ::geteuid();
   tell_port(interface);
   return success();

@@ -28,9 +28,11 @@
 #include "control/transfer/account.hpp"
 #include "control/transfer/engine.hpp"
 #include "control/transfer/ports.hpp"
+#include "engine/base/mapping.hpp"
 #include "engine/disk/file_thread.hpp"
 #include "engine/protocol/file_volume.hpp"
 #include "engine/run/packet_protection.hpp"
+#include "engine/source/source.hpp"
 
 namespace onehop::transfer {
 
@@ -46,9 +48,10 @@ class DataPath {
   /// open_dpdk starts DPDK for --io dpdk, where it has not been; `local` where it is known by now.
   [[nodiscard]] Result<void> open_dpdk(const std::optional<onehop::Endpoint>& local);
   /// open_port opens the data port for the way to or from `local`; a second call for the same keeps
-  /// the port.
+  /// the port. is_small: see PortRequest; what was opened for it is not kept for what is larger.
   [[nodiscard]] Result<void> open_port(const std::string& interface, const IpAddress& local,
-                                       std::uint16_t port, bool has_fragments);
+                                       std::uint16_t port, bool has_fragments,
+                                       bool is_small = false);
   void close() noexcept {
     port_.reset();
     dpdk_.reset();
@@ -56,6 +59,9 @@ class DataPath {
   [[nodiscard]] Result<session::DataOpened> opened(const session::RouteInfo& route) const;
 
   // --- the session's calls
+  /// pages: of the blocks' memory, most of which a session of small_bytes_max never touches.
+  [[nodiscard]] Mapping::Pages pages() const;
+  [[nodiscard]] source::SourceOptions source_options(const session::DataPlan& plan) const;
   /// start_sending starts all threads of a session whose blocks `worker` makes; start_receiving of
   /// one whose blocks it takes, for files of these sizes.
   [[nodiscard]] Result<session::EngineRings> start_sending(
@@ -132,6 +138,7 @@ class DataPath {
   unsigned port_ifindex_ = 0;  // 0: of no interface of the kernel
   std::optional<Instant> link_down_since_;
   bool has_fragments_ = false;  // as the port was opened
+  bool is_small_ = false;       // likewise
   unsigned opened_by_ = 0;      // effective user: another one could not open the port anew
 
   int ifindex_ = 0;  // of the path that sources and port are open on

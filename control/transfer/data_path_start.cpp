@@ -13,6 +13,16 @@
 
 namespace onehop::transfer {
 
+Mapping::Pages DataPath::pages() const {
+  return account_.is_all_known && account_.bytes_expected <= small_bytes_max
+             ? Mapping::Pages::when_touched
+             : Mapping::Pages::now;
+}
+
+source::SourceOptions DataPath::source_options(const session::DataPlan& plan) const {
+  return {disk::sender_slots, pages(), plan.context.digest, plan.compare_key};
+}
+
 Result<session::EngineRings> DataPath::start_sending(const session::DataPlan& plan,
                                                      std::unique_ptr<disk::FileWorker> worker) {
   ONEHOP_TRYV(start_control(plan));

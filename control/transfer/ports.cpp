@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/transfer/ports.hpp"
 
+#include <net/if.h>
+
 #include <algorithm>
 #include <type_traits>
 
@@ -38,7 +40,18 @@ Result<std::unique_ptr<AfXdpPort>> open_mode(const PortRequest& request, XdpMode
   config.local = request.local;
   config.mode = mode;
   config.priority = priority_of(request.settings);
+  config.has_generic = request.settings.io == "afxdp";
   return AfXdpPort::open(config);
+}
+
+/// Why copy mode is not worth it, or not safe; empty: it is.
+std::string why_no_copy(const PortRequest& request) {
+  if (request.role == PortRole::sending) return "sending in copy mode costs more than UDP";
+  if (!is_cheap_in_copy_mode(request.interface))
+    return "receiving in copy mode pays for frames of 1500 bytes without GRO alone";
+  if (const CopyTransmit& kernel = read_copy_transmit(); !kernel.is_sound)
+    return "a frame that AF_XDP sends in copy mode may panic this kernel (" + kernel.told_by + ")";
+  return {};
 }
 
 // take_afxdp opens AF_XDP where it is cheaper than UDP in this role; where not, `reason` says why.
@@ -46,34 +59,35 @@ Result<std::unique_ptr<AfXdpPort>> open_mode(const PortRequest& request, XdpMode
 // mode hands each frame to the queue below by itself, where UDP hands down 44 at once; receiving in
 // copy mode leaves out socket, checksum and a system call's share per frame. The program steers our
 // own frames alone, past the firewall: what they carry is authenticated, and nothing else is taken.
+//
+// The program is attached once, for all modes that are tried, and for none that the driver says it
+// does not have: attaching and detaching it take the kernel tens of milliseconds, and bounce some
+// links.
 std::unique_ptr<AfXdpPort> take_afxdp(const PortRequest& request, std::string& reason) {
   const std::string& interface = request.interface;
-  auto zero_copy = open_mode(request, XdpMode::zero_copy);
-  if (zero_copy.has_value()) {
-    reason = interface + " has AF_XDP zero-copy";
-    return std::move(zero_copy).value();
-  }
-  reason = "no AF_XDP zero-copy on " + interface + " (" + zero_copy.error().cause + ")";
-  if (zero_copy.error().code == ExitCode::privilege_missing) return nullptr;
-  if (request.role == PortRole::sending) {
-    reason += ", and sending in copy mode costs more than UDP";
+  if (request.is_small) {
+    reason = "all of it is over before a steering program pays";
     return nullptr;
   }
-  if (!is_cheap_in_copy_mode(interface)) {
-    reason += ", and receiving in copy mode pays for frames of 1500 bytes without GRO alone";
-    return nullptr;
+  const auto ifindex = static_cast<int>(::if_nametoindex(interface.c_str()));
+  const bool may_zero_copy = read_has_zero_copy(ifindex).value_or(true);
+  const std::string no_copy = why_no_copy(request);
+  Result<std::unique_ptr<AfXdpPort>> opened =
+      Error{ExitCode::io_unavailable, "open AF_XDP", "its driver says so"};
+  if (may_zero_copy || no_copy.empty())
+    opened = open_mode(request, !may_zero_copy    ? XdpMode::copy
+                                : no_copy.empty() ? XdpMode::automatic
+                                                  : XdpMode::zero_copy);
+  if (opened.has_value()) {
+    reason = opened.value()->mode_got() == XdpMode::zero_copy
+                 ? interface + " has AF_XDP zero-copy"
+                 : "receiving through " + interface + "'s driver is cheaper than through a socket";
+    return std::move(opened).value();
   }
-  if (const CopyTransmit& kernel = read_copy_transmit(); !kernel.is_sound) {
-    reason += ", and a frame that AF_XDP sends in copy mode may panic this kernel (" +
-              kernel.told_by + ")";
-    return nullptr;
-  }
-  auto copy = open_mode(request, XdpMode::copy);
-  if (copy.has_value()) {
-    reason = "receiving through " + interface + "'s driver is cheaper than through a socket";
-    return std::move(copy).value();
-  }
-  reason = "no AF_XDP in the driver of " + interface + " (" + copy.error().cause + ")";
+  reason = (no_copy.empty() ? "no AF_XDP in the driver of " : "no AF_XDP zero-copy on ") +
+           interface + " (" + opened.error().cause + ")";
+  if (opened.error().code != ExitCode::privilege_missing && !no_copy.empty())
+    reason += ", and " + no_copy;
   return nullptr;
 }
 #endif

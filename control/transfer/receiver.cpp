@@ -10,6 +10,7 @@
 #include "control/transfer/stranger_log.hpp"
 #include "control/transfer/volume_preparer.hpp"
 #include "engine/base/memory.hpp"
+#include "engine/base/rights.hpp"
 #include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
 #include "engine/sink/sink.hpp"
@@ -82,6 +83,12 @@ class Receiver final : public Side, public session::RecvHost {
   void open_and_prepare(std::shared_ptr<const session::OfferedVolume> offer,
                         const crypto::CompareKey& key, session::Decide decide, Instant since);
   Result<void> open_before_files(const IpAddress& peer);
+  [[nodiscard]] bool is_small() const;
+  /// A port that is opened for a small offer alone is opened anew for a later session, for which
+  /// the privileges must still be had then.
+  [[nodiscard]] bool can_open_again() const {
+    return !options_.before_files || kept_rights() != nullptr;
+  }
   void expect(const session::OfferedVolume& offer, bool is_stream);
   void begin_session(bool is_again);
 
@@ -223,8 +230,8 @@ void Receiver::open_and_prepare(std::shared_ptr<const session::OfferedVolume> of
 /// folder.
 Result<void> Receiver::open_before_files(const IpAddress& peer) {
   ONEHOP_TRY(route, session::find_route(peer, settings_.interface));
-  ONEHOP_TRYV(
-      path_.open_port(interface_of(route), route.source, listen_.port, offer_->has_fragments));
+  ONEHOP_TRYV(path_.open_port(interface_of(route), route.source, listen_.port,
+                              offer_->has_fragments, can_open_again() && is_small()));
   if (!options_.before_files) return success();
   if (const api::Error refused = options_.before_files()) return from_api(refused);
   return success();
@@ -233,7 +240,7 @@ Result<void> Receiver::open_before_files(const IpAddress& peer) {
 Result<session::DataOpened> Receiver::open_data(const session::PeerLink& link) {
   ONEHOP_TRY(route, session::find_route(link.peer.address, settings_.interface));
   ONEHOP_TRYV(path_.open_port(interface_of(route), link.local.address, listen_.port,
-                              offer_->has_fragments));
+                              offer_->has_fragments, can_open_again() && is_small()));
   path_.account().set_place(link.peer.address.text(), preparer_.folder());
   ONEHOP_TRY(opened, path_.opened(route));
   const auto& files = offer_->manifest->files;  // none is left where the only one has vanished
@@ -246,8 +253,9 @@ Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan)
   std::unique_ptr<sink::SinkVolume> volume = preparer_.take();
   expect(*offer_, volume->is_stream());
   std::vector<std::uint64_t> sizes = volume->block_sizes();
-  auto sink =
-      std::make_unique<sink::Sink>(preparer_.destination(), std::move(io), sink::SinkOptions{});
+  sink::SinkOptions wanted;
+  wanted.pages = path_.pages();
+  auto sink = std::make_unique<sink::Sink>(preparer_.destination(), std::move(io), wanted);
   sink->add(std::move(volume), offer_->is_last);
   file_side_ = sink.get();
   return path_.start_receiving(plan, std::move(sink), std::move(sizes));
@@ -259,6 +267,17 @@ Result<Command> Receiver::take_volume(const session::OfferedVolume& offer) {
   const std::vector<std::uint64_t> sizes = volume->block_sizes();
   file_side_->add(std::move(volume), offer.is_last);
   return path_.add_files(offer.first_file, sizes);
+}
+
+/// The offer says that all of it is small.
+bool Receiver::is_small() const {
+  if (!offer_->is_last) return offer_->known.is_all && offer_->known.bytes <= small_bytes_max;
+  std::uint64_t left = small_bytes_max;
+  for (const list::ManifestEntry& entry : offer_->manifest->files) {
+    if (entry.is_piece() || entry.size > left) return false;
+    left -= entry.size;
+  }
+  return true;
 }
 
 /// What was offered so far, and all that is said to come.

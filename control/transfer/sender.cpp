@@ -345,8 +345,7 @@ void Sender::on_accepted(const session::Accepted& accepted) {
 Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
   ONEHOP_TRY(io, disk::make_file_io(settings_.file_io));
   ONEHOP_TRYV(set_noack(plan));
-  const source::SourceOptions wanted{disk::sender_slots, plan.context.digest, plan.compare_key};
-  auto source = std::make_unique<source::Source>(wanted, std::move(io));
+  auto source = std::make_unique<source::Source>(path_.source_options(plan), std::move(io));
   for (source::SourceVolume& volume : accepted_) source->add(std::move(volume));
   accepted_.clear();
   source_ = source.get();

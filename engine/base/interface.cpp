@@ -3,6 +3,7 @@
 
 #include <libmnl/libmnl.h>
 #include <linux/ethtool.h>
+#include <linux/genetlink.h>
 #include <linux/if.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -23,6 +24,11 @@ namespace {
 constexpr std::size_t stack_depth_max = 8;  // the kernel's own limit for nested devices
 // Of rtnl_link_stats64. Kernels append to that struct, so only this member is read.
 constexpr std::size_t tx_dropped_at = offsetof(rtnl_link_stats64, tx_dropped);
+// Of <linux/netdev.h> (since 6.3), which older headers lack.
+constexpr const char* netdev_family = "netdev";
+constexpr std::uint8_t netdev_cmd_dev_get = 1;
+constexpr int netdev_a_dev_ifindex = 1, netdev_a_dev_xdp_features = 3;
+constexpr std::uint64_t netdev_xdp_act_xsk_zerocopy = 8;
 }  // namespace
 
 bool is_stacked_kind(std::string_view kind) noexcept {
@@ -130,6 +136,34 @@ Result<InterfaceFacts> read_interface_facts(const std::string& name) {
   if (socket.ask(&driver))
     facts.driver.assign(driver.driver, ::strnlen(driver.driver, sizeof driver.driver));
   return facts;
+}
+
+std::optional<bool> read_has_zero_copy(int ifindex) {
+  auto opened = NetlinkSocket::open(NETLINK_GENERIC);
+  if (!opened) return std::nullopt;
+  NetlinkSocket& socket = opened.value();
+  // The value of the attribute `wanted` of an answer of type `id`.
+  const auto ask = [&](std::uint16_t id, nlmsghdr* request, int wanted, auto value) {
+    std::optional<decltype(value)> found;
+    const auto rc = socket.request(request, [&](const nlmsghdr* message) {
+      genlmsghdr header;
+      const auto attributes = message_body(bytes_of(message), id, header);
+      if (!attributes) return;
+      (void)each_attribute(*attributes, [&](int type, std::span<const std::byte> bytes) {
+        if (type == wanted && read_value(bytes, value)) found = value;
+      });
+    });
+    return rc ? found : std::nullopt;
+  };
+  NetlinkRequest<genlmsghdr> find{GENL_ID_CTRL, 0, {.cmd = CTRL_CMD_GETFAMILY, .version = 1}};
+  ::mnl_attr_put_strz(find, CTRL_ATTR_FAMILY_NAME, netdev_family);
+  const auto family = ask(GENL_ID_CTRL, find, CTRL_ATTR_FAMILY_ID, std::uint16_t{});
+  if (!family) return std::nullopt;
+  NetlinkRequest<genlmsghdr> get{*family, 0, {.cmd = netdev_cmd_dev_get, .version = 1}};
+  ::mnl_attr_put_u32(get, netdev_a_dev_ifindex, static_cast<std::uint32_t>(ifindex));
+  const auto features = ask(*family, get, netdev_a_dev_xdp_features, std::uint64_t{});
+  if (!features) return std::nullopt;
+  return (*features & netdev_xdp_act_xsk_zerocopy) != 0;
 }
 
 QueueScope tx_scope(const Interface& interface, bool is_zero_copy) noexcept {

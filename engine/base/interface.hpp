@@ -65,6 +65,10 @@ struct InterfaceFacts : Interface {
 /// Errors: usage, io_unavailable. Syscalls: socket, bind, sendto, recvmsg, ioctl.
 [[nodiscard]] Result<InterfaceFacts> read_interface_facts(const std::string& name);
 
+/// read_has_zero_copy: the driver of `ifindex` says whether it has AF_XDP zero-copy; nothing where
+/// the kernel does not tell (before 6.3). Syscalls: socket, bind, sendto, recvmsg.
+[[nodiscard]] std::optional<bool> read_has_zero_copy(int ifindex);
+
 /// tx_scope says how far down the AF_XDP completions of such a device see.
 [[nodiscard]] QueueScope tx_scope(const Interface& interface, bool is_zero_copy) noexcept;
 

@@ -9,14 +9,14 @@ namespace {
 constexpr int madv_populate_write = 23;  // older headers lack the name
 }  // namespace
 
-Result<Mapping> Mapping::frame_memory(std::size_t bytes) {
+Result<Mapping> Mapping::frame_memory(std::size_t bytes, Pages pages) {
   void* address =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED)
     return errno_error(ExitCode::io_unavailable,
                        "map " + std::to_string(bytes >> 20) + " MiB of memory for frames");
   (void)::madvise(address, bytes, MADV_HUGEPAGE);
-  (void)::madvise(address, bytes, madv_populate_write);
+  if (pages == Pages::now) (void)::madvise(address, bytes, madv_populate_write);
   Mapping self;
   self.memory_ = {static_cast<std::byte*>(address), Unmap{bytes}};
   return self;

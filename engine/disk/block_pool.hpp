@@ -27,11 +27,13 @@ inline constexpr std::size_t receiver_slots = 128;
 
 class BlockPool {
  public:
-  /// All pages are present at once: a small file takes the memory that a large one takes. Syscalls:
-  /// mmap, madvise. Throws MemoryRefused when the address space is exhausted.
-  explicit BlockPool(std::size_t slots) : is_lent_(slots, false) {
+  /// All pages are present at once, unless what is sent may be over before most of them are used:
+  /// to clear 32 MiB takes longer than a small file. Syscalls: mmap, madvise. Throws MemoryRefused
+  /// when the address space is exhausted.
+  explicit BlockPool(std::size_t slots, Mapping::Pages pages = Mapping::Pages::now)
+      : is_lent_(slots, false) {
     ONEHOP_CHECK(slots > 0);
-    auto memory = Mapping::frame_memory(slots * block_bytes);
+    auto memory = Mapping::frame_memory(slots * block_bytes, pages);
     if (!memory.has_value()) throw MemoryRefused{memory.error()};
     memory_ = std::move(memory).value();
     ONEHOP_CHECK(::madvise(memory_.data(), memory_.size(), MADV_DONTDUMP) == 0);

@@ -28,7 +28,7 @@ UdpRx::UdpRx(std::size_t frame_bytes_max, Bytes wire_overhead, bool is_gro_on)
       wire_overhead_{wire_overhead},
       arena_bytes_{std::max(plain_slot_bytes(frame_bytes_max) * rx_batch_max,
                             is_gro_on ? super_packet_bytes_max * gro_slots_min : 0)},
-      arena_{std::make_unique<std::byte[]>(arena_bytes_)},
+      arena_{std::make_unique_for_overwrite<std::byte[]>(arena_bytes_)},
       is_gro_on_{is_gro_on} {
   lay_out();
 }

@@ -29,7 +29,7 @@ static_assert(is_path_error(EHOSTUNREACH) && is_path_error(EACCES),
 }  // namespace
 
 UdpTx::UdpTx(const Options& options)
-    : options_{options}, arena_{std::make_unique<std::byte[]>(arena_bytes)} {
+    : options_{options}, arena_{std::make_unique_for_overwrite<std::byte[]>(arena_bytes)} {
   ONEHOP_CHECK(options.frame_bytes_max > 0);
   ONEHOP_CHECK(options.frame_bytes_max <= arena_bytes);
 }

@@ -31,7 +31,7 @@ Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<disk::FileI
     : destination_{std::move(destination)},
       options_{options},
       io_{std::move(io)},
-      pool_{options_.slots},
+      pool_{options_.slots, options_.pages},
       commit_{*destination_},
       writing_(options_.slots) {
   ONEHOP_CHECK(io_ != nullptr);

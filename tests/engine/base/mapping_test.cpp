@@ -25,6 +25,16 @@ TEST_CASE("frame memory is zeroed and all of it is present", "[base]") {
                     [](std::byte b) { return b == std::byte{0}; }));
 }
 
+TEST_CASE("memory whose pages come when they are touched takes none before", "[base]") {
+  constexpr std::size_t bytes = 4 << 20;
+  auto made = Mapping::frame_memory(bytes, Mapping::Pages::when_touched);
+  REQUIRE(made.has_value());
+  const Mapping memory = std::move(made).value();
+  std::vector<unsigned char> resident(bytes / static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  REQUIRE(::mincore(memory.data(), bytes, resident.data()) == 0);
+  CHECK(std::ranges::none_of(resident, [](unsigned char page) { return (page & 1) != 0; }));
+}
+
 TEST_CASE("more memory than there are addresses is an error with its cause", "[base]") {
   const auto made = Mapping::frame_memory(std::size_t{1} << 62);
   REQUIRE(made.has_error());
