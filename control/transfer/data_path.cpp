@@ -130,6 +130,7 @@ void DataPath::stop() noexcept {
     account_.usage.close_span();
   }
   note_drops();
+  const bool is_used = rate_ != nullptr;
   if (rate_thread_.joinable()) {
     rate_thread_.request_stop();
     rate_thread_.join();
@@ -151,7 +152,7 @@ void DataPath::stop() noexcept {
   file_thread_.reset();
   if (link_ && link_->name() != "none") facts.link_source = link_->name();  // as it was last read
   link_.reset();
-  links_ = std::make_unique<SessionLinks>();
+  if (is_used) links_ = std::make_unique<SessionLinks>();
 }
 
 void DataPath::close_trace() {
@@ -201,6 +202,7 @@ void DataPath::tick() {
   if (account_.has_data()) {
     account_.recent.add(now, bytes_arrived());
     account_.recent_files.add(now, account_.files_done);
+    account_.usage.open_softirq();
   }
   if (!rate_thread_.joinable() && rate_) tick_rate(now);
   const rate::RateState state = links_->state.load();

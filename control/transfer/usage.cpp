@@ -69,21 +69,24 @@ std::vector<std::string> folders_in(const std::string& folder) {
 
 }  // namespace
 
-UsageMeter::UsageMeter() {
+void UsageMeter::open_softirq() {
+  if (softirq_pids_) return;
+  softirq_pids_.emplace();
   for (const std::string& process : folders_in("/proc")) {
     const std::string name = process.substr(process.rfind('/') + 1);
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
     TextFile comm{process + "/comm"};
     std::string text;
-    if (std::getline(comm, text) && text.starts_with("ksoftirqd/")) softirq_pids_.push_back(pid);
+    if (std::getline(comm, text) && text.starts_with("ksoftirqd/")) softirq_pids_->push_back(pid);
   }
+  start_.softirq = read_softirq();
 }
 
 std::optional<double> UsageMeter::read_softirq() const {
-  if (softirq_pids_.empty()) return std::nullopt;
+  if (!softirq_pids_ || softirq_pids_->empty()) return std::nullopt;
   std::uint64_t ticks = 0;
-  for (const int pid : softirq_pids_) {
+  for (const int pid : *softirq_pids_) {
     TextFile file{"/proc/" + std::to_string(pid) + "/stat"};
     std::string text;
     if (!std::getline(file, text)) return std::nullopt;
@@ -98,7 +101,7 @@ std::optional<double> UsageMeter::read_softirq() const {
   return ticks_to_seconds(ticks);
 }
 
-void UsageMeter::open_span() { start_ = {read_softirq(), read_busy()}; }
+void UsageMeter::open_span() { start_.busy = read_busy(); }
 
 void UsageMeter::close_span() { end_ = {read_softirq(), read_busy()}; }
 
@@ -122,10 +125,9 @@ std::uint64_t UsageMeter::rss_bytes_max() {
 }
 
 std::uint64_t UsageMeter::voluntary_switches_total() {
-  std::uint64_t total = 0;
-  for (const std::string& task : folders_in("/proc/self/task"))
-    total += status_field(task + "/status", "voluntary_ctxt_switches:");
-  return total;
+  rusage self{};
+  ::getrusage(RUSAGE_SELF, &self);
+  return static_cast<std::uint64_t>(self.ru_nvcsw);
 }
 
 std::map<std::string, double> UsageMeter::thread_cpu_seconds() {

@@ -14,17 +14,18 @@ namespace onehop::transfer {
 /// /proc.
 class UsageMeter {
  public:
-  UsageMeter();
-
-  /// open_span starts the span that softirq and system time are counted over (at the first data
-  /// frame).
+  /// open_span starts the span that system time is counted over (at the first data frame).
   void open_span();
+  /// open_softirq starts the span of softirq time, once: later than the other, because it has to
+  /// find threads in a list of all processes. What is over before has no such figure, which the
+  /// kernel gives in steps of 10 ms.
+  void open_softirq();
   void close_span();
 
   [[nodiscard]] static double
   cpu_seconds();  ///< user + system of this process and its children, since its start
   [[nodiscard]] std::optional<double> softirq_seconds()
-      const;  ///< ksoftirqd on all cores; none where unreadable
+      const;  ///< ksoftirqd on all cores; none where unreadable, or not opened
   [[nodiscard]] std::optional<double> system_busy_seconds() const;  ///< non-idle time of all cores
   [[nodiscard]] static std::uint64_t rss_bytes_max();               ///< VmHWM
   [[nodiscard]] static std::uint64_t voluntary_switches_total();    ///< all threads
@@ -34,7 +35,7 @@ class UsageMeter {
 
  private:
   [[nodiscard]] std::optional<double> read_softirq() const;
-  std::vector<int> softirq_pids_;
+  std::optional<std::vector<int>> softirq_pids_;
   struct Reading {
     std::optional<double> softirq, busy;
   };

@@ -69,7 +69,7 @@ def test_a_kernel_that_copy_transmission_may_panic(onehop) -> None:
                            f"{btf} /sys/kernel/btf/vmlinux && exec {onehop} \"$@\"' sh \"$@\"\n")
         program.chmod(0o755)
         spaces.onehop = str(program)
-        path = spaces.file(1_000_000)
+        path = spaces.file(20_000_000)
         receiver = spaces.receive("b", "--listen", B, io="auto")
         spaces.check_arrived(spaces.send("a", path, B), receiver, path)
         check(receiver.end()["io_used"] == "udp", f"auto takes UDP: {receiver.end()['io_used']}")

@@ -74,6 +74,7 @@ Result<RunResult> run_foreign(const BenchOptions& o, const Place& place, const F
   ONEHOP_TRYV(wait_listening(receiver, pair));
   transfer::UsageMeter usage;
   usage.open_span();
+  usage.open_softirq();
   ONEHOP_TRY(sender, Child::start_program(sending_host(place, o.is_reverse), o.sender_cpu,
                                           is_counted, pair.sender));
   const double limit_s = sender_spare_seconds +
