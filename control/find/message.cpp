@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view question_magic = "onehop-q", answer_magic = "onehop-a";
 constexpr std::uint8_t version = 1;
+constexpr std::size_t pairing_bit = 0x80;
+static_assert(name_bytes_max < pairing_bit);
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -59,7 +61,7 @@ AnswerBytes encode(const Answer& answer) {
   ByteWriter out{made.bytes};
   out.bytes(bytes_of(answer_magic));
   out.u8(version);
-  out.u8(static_cast<std::uint8_t>(answer.name.size()));
+  out.u8(static_cast<std::uint8_t>(answer.name.size() | (answer.is_pairing ? pairing_bit : 0U)));
   out.u16(answer.port);
   out.bytes(answer.nonce);
   out.bytes(answer.instance);
@@ -75,7 +77,9 @@ std::optional<Answer> decode_answer(std::span<const std::byte> datagram) {
   ByteReader in{datagram};
   if (!begins_with(in, answer_magic)) return std::nullopt;
   Answer answer;
-  const std::size_t name_bytes = in.u8();
+  const std::size_t length = in.u8();
+  answer.is_pairing = (length & pairing_bit) != 0;
+  const std::size_t name_bytes = length & (pairing_bit - 1);
   answer.port = in.u16();
   take(in, answer.nonce);
   take(in, answer.instance);

@@ -48,7 +48,8 @@ struct Answer {
   Instance instance{};
   PeerHash peer_hash{};
   std::uint16_t port = 0;
-  std::string name;  ///< any bytes: escape it where it is shown
+  bool is_pairing = false;  ///< it pairs devices, and takes no files: the top bit of the length
+  std::string name;         ///< any bytes: escape it where it is shown
   bool operator==(const Answer&) const = default;
 };
 

@@ -110,13 +110,16 @@ void Questioner::take(const Datagram& datagram) {
     reached_.insert(link->ifindex);
   const auto answer = decode_answer(datagram.bytes);
   if (!answer || answer->nonce != nonce_) return;
-  if (!options_.name.empty() && options_.shown(answer->name) != options_.name) return;
-  const bool is_new =
-      receivers_.note(*answer, {.address = datagram.from.address,
-                                .interface = link->name,
-                                .medium = link->medium,
-                                .rate = rate_of(link->name),
-                                .is_one_hop = link->is_near(datagram.from.address)});
+  if (answer->is_pairing != options_.is_pairing) return;
+  const bool is_called = options_.name.empty() || options_.shown(answer->name) == options_.name;
+  if (!is_called && !(options_.device_of && options_.device_of(*answer) == options_.name)) return;
+  const bool is_new = receivers_.note(*answer,
+                                      {.address = datagram.from.address,
+                                       .interface = link->name,
+                                       .medium = link->medium,
+                                       .rate = rate_of(link->name),
+                                       .is_one_hop = link->is_near(datagram.from.address)},
+                                      options_.device_of);
   if (is_new) on_new_();
 }
 

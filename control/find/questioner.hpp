@@ -25,9 +25,13 @@ class Questioner {
  public:
   struct Options {
     std::string interface;  ///< asks on this link alone; empty: on all
-    /// Keeps answers of this name alone; empty: all. A name is what the function makes of it.
+    /// Keeps answers of this name alone, and of the device of this name; empty: all. A name is what
+    /// the function makes of it.
     std::string name;
     std::function<std::string(const std::string&)> shown;
+    bool is_pairing = false;  ///< keeps who pairs alone; else who receives
+    /// The paired device that an answer is of, by our name; empty: none that we know.
+    std::function<std::string(const Answer&)> device_of;
   };
 
   /// `on_new` is called where an answer told something new.

@@ -12,9 +12,10 @@ bool is_better(const Way& one, const Way& other) {
   return rank(one) < rank(other);
 }
 
-bool Receivers::note(const Answer& answer, const Way& way) {
-  const auto [place, is_new] =
-      places_.try_emplace({answer.instance, answer.port, answer.name}, receivers_.size());
+bool Receivers::note(const Answer& answer, const Way& way,
+                     const std::function<std::string(const Answer&)>& device_of) {
+  const auto [place, is_new] = places_.try_emplace(
+      {answer.instance, answer.port, answer.name, answer.peer_hash}, receivers_.size());
   if (is_new) {
     std::size_t& count = counts_[way.address];
     if (receivers_.size() >= receivers_max || count >= per_address_max) {
@@ -23,7 +24,8 @@ bool Receivers::note(const Answer& answer, const Way& way) {
       return false;
     }
     ++count;
-    receivers_.push_back({answer.name, answer.port, {way}});
+    receivers_.push_back(
+        {answer.name, answer.port, {way}, device_of ? device_of(answer) : std::string{}});
     return true;
   }
   std::vector<Way>& ways = receivers_[place->second].ways;

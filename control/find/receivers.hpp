@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -39,6 +40,7 @@ struct Receiver {
   std::string name;  ///< any bytes: escape it where it is shown
   std::uint16_t port = 0;
   std::vector<Way> ways;  ///< best first; one at least
+  std::string device;     ///< the paired device that it is, by our name; empty: none that we know
 };
 
 class Receivers {
@@ -49,15 +51,17 @@ class Receivers {
   static constexpr std::size_t ways_max = 16;        ///< of a receiver
   static constexpr std::size_t per_address_max = 4;  ///< receivers: several may run on one machine
 
-  /// note takes an answer. True: it told something new.
-  bool note(const Answer& answer, const Way& way);
+  /// note takes an answer. True: it told something new. `device_of` is asked who that is where it
+  /// is kept, so that what is forged takes a bounded time.
+  bool note(const Answer& answer, const Way& way,
+            const std::function<std::string(const Answer&)>& device_of = {});
   [[nodiscard]] bool is_empty() const { return receivers_.empty(); }
   [[nodiscard]] std::size_t size() const { return receivers_.size(); }
   /// ranked: the one with the best way first, and of equal ones the one that answered first.
   [[nodiscard]] std::vector<Receiver> ranked() const;
 
  private:
-  using Key = std::tuple<Instance, std::uint16_t, std::string>;
+  using Key = std::tuple<Instance, std::uint16_t, std::string, PeerHash>;
   std::vector<Receiver> receivers_;  // in the order of their first answers
   std::map<Key, std::size_t> places_;
   std::map<IpAddress, std::size_t> counts_;  // receivers whose first answer came from there

@@ -161,9 +161,15 @@ void Responder::answer(Door& door, const Datagram& datagram) {
   }
   const IpAddress& asker = datagram.from.address;
   if (!door.link.is_near(asker) || !limiter_.take(asker, monotonic_now())) return;
-  Answer said{
-      .nonce = question->nonce, .instance = instance_, .port = port_, .name = options_.name};
-  fill_random(said.peer_hash);
+  Answer said{.nonce = question->nonce,
+              .instance = instance_,
+              .port = port_,
+              .is_pairing = options_.is_pairing,
+              .name = options_.name};
+  if (options_.peer_hash)
+    said.peer_hash = options_.peer_hash(question->nonce, instance_);
+  else
+    fill_random(said.peer_hash);
   send_answer(door.socket.native_handle(), datagram.from, options_.address,
               encode(said).datagram());
 }

@@ -41,6 +41,9 @@ class Responder {
     std::string interface;             ///< answers on this link alone; empty: on all
     std::optional<IpAddress> address;  ///< the one that is listened on; none: all of `families`
     bool has_v6 = true;                ///< IPv6 is listened on
+    bool is_pairing = false;           ///< it pairs, and takes no files
+    /// By what paired devices know us, for that question and this run; empty: nobody is to.
+    std::function<PeerHash(const Nonce&, const Instance&)> peer_hash;
     /// Links that let in no question, told once.
     std::function<void(const std::vector<std::string>&)> on_blocked;
   };

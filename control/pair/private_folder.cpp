@@ -51,7 +51,9 @@ Result<std::optional<PrivateFolder>> PrivateFolder::open(const std::string& path
       if (at == std::string::npos) break;
     }
   Fd fd{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
-  if (!fd.is_open() && errno == ENOENT && !is_made) return std::optional<PrivateFolder>{};
+  // A home that this user may not look into (HOME of somebody else) holds no key of his.
+  if (!fd.is_open() && (errno == ENOENT || errno == EACCES) && !is_made)
+    return std::optional<PrivateFolder>{};
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) return file_error(path);
   if (status.st_uid != owner)

@@ -106,10 +106,16 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// peer_burnt: how many codes a receiver said that it had to burn, from handshake() on. Nobody
   /// vouches for it.
   [[nodiscard]] std::size_t peer_burnt() const noexcept { return peer_burnt_; }
+  /// device is the paired device at the other end, proven once handshake() succeeded; null: the
+  /// code was.
+  [[nodiscard]] const pair::Peer* device() const noexcept { return device_; }
 
  private:
   using Timer = asio::steady_timer;
   Task<HandshakeFailure> exchange_code(Role role, boost::system::error_code& error);
+  Task<HandshakeFailure> greet_device(Role role, const CodeExchange& exchange,
+                                      boost::system::error_code& error);
+  Task<void> confirm_device(Role role, boost::system::error_code& error);
   Task<void> read_loop();
   Task<bool> read_message();
   Task<void> write_loop();
@@ -128,6 +134,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Liveness liveness_;
   unsigned bound_ifindex_ = 0;
   std::size_t peer_burnt_ = 0;
+  const pair::Peer* device_ = nullptr;  // of tls_
   bool is_reading_ = false;  // false while we hold the peer back: its silence then means nothing
   bool has_read_end_ = false, is_woken_ = false, is_held_ = false;
   ChannelEnd end_ = ChannelEnd::open;

@@ -41,6 +41,10 @@ inline constexpr std::size_t exchange_greeting_bytes =
 inline constexpr std::size_t exchange_head_bytes = crypto::cpace_point_bytes + 1;
 inline constexpr std::size_t exchange_said_bytes_max = 255;
 
+/// What the last byte of a sender's greeting says where it comes as a paired device
+/// (channel_handshake.cpp): no code is exchanged then.
+inline constexpr std::size_t greeting_of_device = 1;
+
 using SessionPsk = crypto::Secret<32>;  ///< the external PSK of one connection
 using ExchangeGreeting = std::array<std::byte, exchange_greeting_bytes>;
 using ExchangeHead = std::array<std::byte, exchange_head_bytes>;
@@ -51,12 +55,14 @@ using ExchangeHead = std::array<std::byte, exchange_head_bytes>;
 class CodeExchange {
  public:
   /// It draws this end's part of the session id. `burnt`: how many codes a receiver had before its
-  /// present one. Syscalls: getrandom, here and in message().
+  /// present one; of a sender, greeting_of_device or 0. Syscalls: getrandom, here and in message().
   CodeExchange(Role role, std::size_t burnt);
   [[nodiscard]] const ExchangeGreeting& greeting() const noexcept { return greeting_; }
   /// take_greeting: false where it is none.
   [[nodiscard]] bool take_greeting(const ExchangeGreeting& theirs) noexcept;
   [[nodiscard]] std::size_t peer_burnt() const noexcept { return peer_burnt_; }
+  /// session_id is fresh of both ends, after take_greeting().
+  [[nodiscard]] std::span<const std::byte> session_id() const noexcept { return session_id_; }
 
   /// message is what this end sends second: its point and what it says of itself, once for each
   /// exchange. The key is of `code` then.

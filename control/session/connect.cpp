@@ -192,6 +192,19 @@ Result<std::shared_ptr<Channel>> verdict(HandshakeFailure failure, std::shared_p
     case HandshakeFailure::not_onehop:
       return Error{ExitCode::peer_unreachable, attempt, "what listens there does not speak onehop",
                    "Check address and port"};
+    case HandshakeFailure::unknown_device:
+      return Error{ExitCode::authentication_failed, attempt,
+                   "it is not " + options.peer + ", or has forgotten this device",
+                   "Look at who has that address; to pair again: onehop pair at both"};
+    case HandshakeFailure::changed_key:
+      return Error{ExitCode::authentication_failed, attempt,
+                   "the key of " + options.peer + " is not the one that it was paired with",
+                   "If that device was set up anew: onehop peers forget " + options.peer +
+                       ", and pair again. Else somebody pretends to be it"};
+    case HandshakeFailure::own_key_refused:
+      return Error{ExitCode::authentication_failed, attempt,
+                   options.peer + " knows this device by another key than the one it has now",
+                   "There: onehop peers forget this device. Then pair again: onehop pair at both"};
     case HandshakeFailure::vanished: break;
   }
   return turned_away_error(options);

@@ -62,6 +62,12 @@ std::string name_fault_text(FileOutcome outcome, int name_fault) {
   }
 }
 
+Error burnt_error(unsigned failures, const char* hint) {
+  return {ExitCode::authentication_failed, "authenticate a sender",
+          "somebody tried " + std::to_string(failures) + " wrong codes, so this one is burnt",
+          hint};
+}
+
 std::optional<Error> rejection_of(HandshakeFailure failure) {
   const std::string attempt = "authenticate a sender";
   switch (failure) {
@@ -76,6 +82,17 @@ std::optional<Error> rejection_of(HandshakeFailure failure) {
       return Error{ExitCode::authentication_failed, attempt, "it does not speak onehop", ""};
     case HandshakeFailure::timed_out:
       return Error{ExitCode::timed_out, attempt, "it did not finish the handshake in time", ""};
+    case HandshakeFailure::unknown_device:
+      return Error{ExitCode::authentication_failed, attempt,
+                   "it comes as a paired device, and is none that is known here",
+                   "Pair both: onehop pair at each"};
+    case HandshakeFailure::changed_key:
+      return Error{ExitCode::authentication_failed, attempt,
+                   "it is a paired device by its secret, and shows another key",
+                   "If it was set up anew: onehop peers forget it here, and pair again"};
+    case HandshakeFailure::own_key_refused:
+      return Error{ExitCode::authentication_failed, attempt, "it knows this device by another key",
+                   "There: onehop peers forget this device, and pair again"};
     case HandshakeFailure::vanished: break;
   }
   return Error{ExitCode::interrupted, attempt, "it closed the connection during the handshake", ""};

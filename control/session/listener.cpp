@@ -11,6 +11,7 @@
 
 #include "control/session/admission.hpp"
 #include "control/session/device_watch.hpp"
+#include "control/session/introduction.hpp"
 #include "control/session/listening_socket.hpp"
 #include "control/session/progress_floor.hpp"
 #include "control/session/recv_session.hpp"
@@ -38,7 +39,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         acceptor_{io},
         port_{options_.port},
         progress_timer_{io},
-        tls_{TlsContext::make({.role = Role::receiver}, code)},
+        tls_{TlsContext::make({.role = Role::receiver, .device = options_.device}, code)},
         admission_{options_.limits.guess_pause},
         renew_timer_{io} {}
 
@@ -131,7 +132,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         co_await wait_for(pause, accept_pause);
         continue;
       }
-      if (is_burnt()) continue;
+      if (is_burnt() && !has_devices()) continue;
       const Endpoint peer = endpoint_of(from);
       const auto half_open = std::make_shared<HalfOpen>(
           HalfOpen{std::make_shared<Channel>(std::move(socket), tls(), options_.limits, peer),
@@ -148,6 +149,10 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     const auto hello = co_await authenticate(*half_open, ticket);
     admission_.leave(ticket);
     if (!hello || is_stopped_) co_return;
+    if (options_.introduction == Introduction::only)
+      co_return co_await refuse(channel, "it pairs devices, and takes no files now");
+    if (channel->device() != nullptr && channel->device()->rule == pair::Rule::refuse)
+      co_return co_await refuse(channel, "it takes no files of this device");
     const bool is_free = co_await wait_until_free(channel, hello->sender);
     if (is_free) co_await serve(channel, hello->sender);
   }
@@ -169,23 +174,22 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
       const bool is_guess =
           failure == HandshakeFailure::wrong_code || failure == HandshakeFailure::wrong_role;
       if (is_guess && !is_stopped_) note_wrong_code(address);
-      // It had us multiply for nothing: the next one of its address comes a pause later.
-      if (!is_guess && owes_proof(channel.ssl())) admission_.note_refused(address, monotonic_now());
+      // It had us work for nothing: the next one of its address comes a pause later.
+      if (!is_guess && (failure == HandshakeFailure::unknown_device || owes_proof(channel.ssl())))
+        admission_.note_refused(address, monotonic_now());
       co_return std::nullopt;
     }
-    admission_.note_right_code(address);
+    if (channel.device() == nullptr) admission_.note_right_code(address);
     channel.start();
-    const std::string alpn = channel.alpn();
-    if (alpn != alpn_name) {
+    if (const std::string alpn = channel.alpn(); alpn != alpn_name) {
       co_await refuse(half_open.channel, "this end speaks " + std::string{alpn_name} +
                                              ", the other one " + display_name(alpn));
       co_return std::nullopt;
     }
-    const Instant deadline = monotonic_now() + options_.limits.step;
-    while (!channel.has_message() && channel.end() == ChannelEnd::open &&
-           monotonic_now() < deadline)
-      co_await channel.wait_activity(deadline - monotonic_now());
-    const auto message = channel.pop();
+    bool is_paired = false;
+    const auto message = co_await first_message(half_open.channel, options_, host_, is_paired);
+    if (is_paired && options_.introduction == Introduction::only) stop({});
+    if (is_paired && !message) co_return std::nullopt;  // that was all it wanted
     if (const auto* hello = message ? std::get_if<Hello>(&*message) : nullptr) co_return *hello;
     channel.abort();
     co_return reject(half_open, {ExitCode::timed_out, "greet a sender",
@@ -250,7 +254,10 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   }
 
   Task<void> serve(std::shared_ptr<Channel> channel, SenderToken sender) {
-    tls()->proofs().forgive(static_cast<unsigned>(std::erase(mistyped_, channel->peer().address)));
+    if (channel->device() == nullptr)
+      tls()->proofs().forgive(
+          static_cast<unsigned>(std::erase(mistyped_, channel->peer().address)));
+    host_.on_session_begin(channel->device());
     const auto session = session_ =
         std::make_shared<RecvSession>(io_, options_, host_, channel, sender);
     spawn([session](std::shared_ptr<Listener> self) { return self->watch_progress(session); });
@@ -298,11 +305,11 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
 
   [[nodiscard]] const std::shared_ptr<TlsContext>& tls() const { return tls_.value(); }
   [[nodiscard]] bool is_burnt() const { return tls()->proofs().is_burnt(); }
+  [[nodiscard]] bool has_devices() const {
+    return options_.device != nullptr && !options_.device->peers.empty();
+  }
   [[nodiscard]] Error burnt(const char* hint = "Start again with a new code") const {
-    return {ExitCode::authentication_failed, "authenticate a sender",
-            "somebody tried " + std::to_string(tls()->proofs().failures()) +
-                " wrong codes, so this one is burnt",
-            hint};
+    return burnt_error(tls()->proofs().failures(), hint);
   }
 
   // It was counted when it was tried; here is what follows.

@@ -230,6 +230,12 @@ void code(C& c, M& m) {
 }
 void code(auto& c, Is<KeepAlive> auto& m) { c.u8(m.wants_answer, 0, 1); }
 void code(auto& c, Is<Hello> auto& m) { c.bytes(m.sender); }
+void code(auto& c, Is<Introduce> auto& m) {
+  c.text(m.name, pair::peer_name_bytes_max);
+  c.bytes(m.key);
+  c.bytes(m.find_key);
+  c.bytes(m.signature);
+}
 template <class C, class M>
   requires std::is_empty_v<M>  // DataReady, Complete, Restart, Restarted, Busy, RequireSha256
 void code(C&, M&) {}
@@ -264,10 +270,11 @@ constexpr std::array<Kind, type_count> make_kinds(std::index_sequence<I...>) {
 constexpr auto kinds = make_kinds(std::make_index_sequence<type_count>{});
 
 constexpr std::array<std::string_view, type_count> names = {
-    "Welcome",   "Refuse",    "Offer",     "ManifestPart", "VolumeEnd", "Accept",
-    "ClaimPart", "DataReady", "PathReady", "BlockDigests", "FileRoot",  "FileDone",
-    "Complete",  "Bye",       "Failure",   "KeepAlive",    "Restart",   "Restarted",
-    "Hello",     "Busy",      "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256"};
+    "Welcome",   "Refuse",       "Offer",     "ManifestPart",  "VolumeEnd",
+    "Accept",    "ClaimPart",    "DataReady", "PathReady",     "BlockDigests",
+    "FileRoot",  "FileDone",     "Complete",  "Bye",           "Failure",
+    "KeepAlive", "Restart",      "Restarted", "Hello",         "Busy",
+    "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256", "Introduce"};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 //   | type u8 | length u32 | body (length bytes, at most 1 MiB) |   integers big endian, in TLS
 //
 //   sender                                receiver
+//     Introduce ─────▶ ◀────── Introduce        where two devices get to know each other
 //     Hello ─────────▶                          who it is, should it come back
 //     ◀── Welcome | Busy, later Welcome | Refuse    Refuse: another version, too many wait
 //     ◀── RequireSha256                         before the Welcome: checksums are not enough
@@ -35,6 +36,7 @@
 #include <variant>
 #include <vector>
 
+#include "control/pair/device_hello.hpp"
 #include "engine/base/block.hpp"
 #include "engine/base/result.hpp"
 #include "engine/crypto/digest.hpp"
@@ -230,13 +232,15 @@ struct Hello {
 };
 /// RequireSha256: the offer's digests must be SHA-256; it is refused otherwise.
 struct RequireSha256 {};
+/// Introduce: this end's device. A receiver that wants to know nobody answers without a name.
+struct Introduce : pair::Introduced {};
 /// Busy: another session is under way. The Welcome follows when this sender's turn has come.
 struct Busy {};
 
-using Message =
-    std::variant<Welcome, Refuse, Offer, ManifestPart, VolumeEnd, Accept, ClaimPart, DataReady,
-                 PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye, Failure, KeepAlive,
-                 Restart, Restarted, Hello, Busy, PackDone, VolumeAnswer, Holes, RequireSha256>;
+using Message = std::variant<Welcome, Refuse, Offer, ManifestPart, VolumeEnd, Accept, ClaimPart,
+                             DataReady, PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye,
+                             Failure, KeepAlive, Restart, Restarted, Hello, Busy, PackDone,
+                             VolumeAnswer, Holes, RequireSha256, Introduce>;
 
 struct MessageHeader {
   MessageType type{};

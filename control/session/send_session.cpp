@@ -8,6 +8,7 @@
 
 #include "control/session/awaited.hpp"
 #include "control/session/connect.hpp"
+#include "control/session/introduction.hpp"
 #include "control/session/send_machine.hpp"
 #include "control/session/session_shell.hpp"
 #include "engine/base/memory.hpp"
@@ -27,7 +28,9 @@ class ConnectedSender final : public SendSession,
       : SessionShell{io, host, nullptr, options},
         send_host_{host},
         send_options_{std::move(options)},
-        tls_{TlsContext::make({.role = Role::sender}, code)} {}
+        tls_{TlsContext::make(
+            {.role = Role::sender, .device = send_options_.device, .peer = send_options_.peer},
+            code)} {}
 
   void start(std::function<void(const SessionEnd&)> on_end) override {
     asio::co_spawn(
@@ -57,6 +60,15 @@ class ConnectedSender final : public SendSession,
       if (!channel) co_return SessionEnd{channel.error().code, channel.error()};
       channel_ = std::move(channel).value();
       channel_->start();
+      if (send_options_.introduction != Introduction::none) {
+        const auto known =
+            co_await introduce(channel_, Role::sender, send_options_, send_host_, {});
+        if (send_options_.introduction == Introduction::only) {
+          co_await channel_->close();
+          co_return known ? SessionEnd{} : SessionEnd{known.error().code, known.error()};
+        }
+        if (!known) send_host_.on_warning(known.error().message());
+      }
       machine_.emplace(send_options_,
                        SendMachine::Connection{channel_->peer(), channel_->alpn(), busy_until});
     } catch (const std::bad_alloc& refused) {

@@ -25,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/pair/device_hello.hpp"
 #include "control/session/code.hpp"
 #include "control/session/message.hpp"
 #include "engine/base/address.hpp"
@@ -196,11 +197,24 @@ class SessionHost {
   virtual void on_volume_over(const list::Manifest&) {}
   /// on_notice: what the user should know and need not act on.
   virtual void on_notice(const std::string& /*text*/) {}
+  /// on_introduced: the other device proved its key, and both are to know each other from now on.
+  /// Its name is what it says; secret and all else are set. An Error ends the introduction.
+  [[nodiscard]] virtual Result<void> on_introduced(const pair::Peer& /*device*/) {
+    return Error{ExitCode::internal_error, "keep a device", "this host keeps none", ""};
+  }
   /// on_warning: what the user should act on.
   virtual void on_warning(const std::string& text) { on_notice(text); }
 };
 
 using list::Claims;
+
+/// Introduction: whether the two devices get to know each other, over a connection that the code
+/// has proven.
+enum class Introduction : std::uint8_t {
+  none,
+  beside,  ///< before the files, where both ends want it
+  only,    ///< instead of files
+};
 
 /// SessionOptions are those of both ends.
 struct SessionOptions {
@@ -208,12 +222,16 @@ struct SessionOptions {
   SessionLimits limits;
   std::uint8_t dscp = 0;  ///< of frames, for raw ports
   std::string interface;  ///< --iface; empty: as the route says
+  /// The own device and those that are paired with it; null: none.
+  std::shared_ptr<const pair::Identity> device;
+  Introduction introduction = Introduction::none;
 };
 
 // --- sending
 
 struct SendOptions : SessionOptions {
   std::string host;
+  std::string peer;  ///< the paired device that it is; empty: the code says who it is
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   std::uint64_t key_interval = crypto::key_interval_default;
   bool is_repair_lazy = false;  ///< offered; the receiver may keep to eager repair
@@ -302,6 +320,9 @@ class RecvHost : public SessionHost {
   /// host that cannot returns `why`, which ends the server.
   [[nodiscard]] virtual Result<PairingCode> renew_code(const Error& why) { return why; }
   virtual void on_listening(const Endpoint& /*local*/) {}
+  /// on_session_begin comes before a session; `device` is the paired one that sends, null: somebody
+  /// with the code. It lives as long as the options.
+  virtual void on_session_begin(const pair::Peer* /*device*/) {}
   /// on_rejected: a connection came to nothing before it was a session (wrong code, garbage, gone).
   /// For the log, and as often as strangers like.
   virtual void on_rejected(const Endpoint& /*peer*/, const Error& /*why*/) {}

@@ -27,6 +27,8 @@ struct Notes {
   ProofCount::Code psk_code = 0;
   std::optional<ProofCount::Code> proof;  // begun, and not passed yet
   std::function<void()> on_exchange, on_binder;
+  std::optional<pair::PublicKey> pinned;  // the one key that the other end may show
+  bool is_pin_met = false, is_key_other = false;
 };
 
 int notes_index() {
@@ -125,6 +127,20 @@ struct TlsContext::Callbacks {
     notes->is_verified = true;
     if (notes->on_binder) std::exchange(notes->on_binder, nullptr)();
   }
+  // Pinned keys take the place of authorities: CertificateVerify proves that the other end has the
+  // key of its certificate, and here is whose key it has to be.
+  static int check_certificate(X509_STORE_CTX* store, void*) {
+    const auto* ssl = static_cast<SSL*>(
+        ::X509_STORE_CTX_get_ex_data(store, ::SSL_get_ex_data_X509_STORE_CTX_idx()));
+    Notes* notes = ssl == nullptr ? nullptr : notes_of(ssl);
+    if (notes != nullptr && notes->pinned) {
+      notes->is_pin_met = pair::key_of(::X509_STORE_CTX_get0_cert(store)) == notes->pinned;
+      notes->is_key_other = !notes->is_pin_met;
+      if (notes->is_pin_met) return 1;
+    }
+    ::X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+    return 0;
+  }
   static int select_alpn(SSL*, const unsigned char** out, unsigned char* out_bytes,
                          const unsigned char* in, unsigned int in_bytes, void*) {
     const unsigned char* other = nullptr;
@@ -160,6 +176,13 @@ Result<std::shared_ptr<TlsContext>> TlsContext::make(const TlsOptions& options,
   SSL_CTX* context = made->get();
   if (context == nullptr) return tls_error("OpenSSL gave no context");
   made->renew(code);
+  made->device_ = options.device;
+  if (made->device_ != nullptr && !options.peer.empty()) {
+    const auto& peers = made->device_->peers;
+    const auto at = std::ranges::find(peers, options.peer, &pair::Peer::name);
+    if (at == peers.end()) return tls_error("no device is called " + options.peer);
+    made->peer_ = &*at;
+  }
   made->identity_ = options.identity.empty() ? std::string{psk_identity} : options.identity;
 
   const bool is_set = ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
@@ -174,9 +197,10 @@ Result<std::shared_ptr<TlsContext>> TlsContext::make(const TlsOptions& options,
   ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   ::SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   ::SSL_CTX_set_max_cert_list(context, certificate_list_bytes_max);
+  ::SSL_CTX_set_cert_verify_callback(context, &Callbacks::check_certificate, nullptr);
   if (is_client) {
-    // With no trust anchors a certificate can never stand in for the PSK. (A server without one
-    // needs no such rule.)
+    // No certificate but a pinned one can stand in for the PSK. (A server without one needs no such
+    // rule.)
     ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
     // RFC 7301: a list of names, each behind its length. This one has a single name.
     const std::string names = static_cast<char>(options.alpn.size()) + options.alpn;
@@ -215,6 +239,23 @@ void set_psk(SSL* ssl, const SessionPsk& psk, ProofCount::Code code) {
   }
 }
 
+bool pin(SSL* ssl, const pair::DeviceKey& own, const pair::PublicKey& other) {
+  Notes* notes = notes_of(ssl);
+  if (notes == nullptr || !own.install(ssl)) return false;
+  notes->pinned = other;
+  ::SSL_set_psk_use_session_callback(ssl, nullptr);
+  ::SSL_set_psk_find_session_callback(ssl, nullptr);
+  ::SSL_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  return true;
+}
+
+void note_known(SSL* ssl) {
+  Notes* notes = notes_of(ssl);
+  if (notes == nullptr) return;
+  if (notes->on_exchange) std::exchange(notes->on_exchange, nullptr)();
+  if (notes->on_binder) std::exchange(notes->on_binder, nullptr)();
+}
+
 bool owes_proof(SSL* ssl) noexcept {
   const Notes* notes = notes_of(ssl);
   return notes != nullptr && notes->psk && !notes->is_verified;
@@ -231,6 +272,8 @@ void on_binder(SSL* ssl, std::function<void()> call) {
 HandshakeFailure classify_handshake(SSL* ssl, unsigned long openssl_error) noexcept {
   const Notes* notes = notes_of(ssl);
   const bool is_server = ::SSL_is_server(ssl) == 1;
+  if (notes != nullptr && notes->pinned)
+    return notes->is_key_other ? HandshakeFailure::changed_key : HandshakeFailure::own_key_refused;
   if (has_failed_proof(ssl))
     return notes->is_identity_known ? HandshakeFailure::wrong_code : HandshakeFailure::wrong_role;
   switch (ERR_GET_REASON(openssl_error)) {
@@ -252,7 +295,10 @@ HandshakeFailure classify_handshake(SSL* ssl, unsigned long openssl_error) noexc
 }
 
 bool is_authenticated(SSL* ssl) noexcept {
-  return ::SSL_version(ssl) == TLS1_3_VERSION && ::SSL_session_reused(ssl) == 1;
+  const Notes* notes = notes_of(ssl);
+  const bool is_pinned = notes != nullptr && notes->pinned;
+  if (::SSL_version(ssl) != TLS1_3_VERSION) return false;
+  return is_pinned ? notes->is_pin_met : ::SSL_session_reused(ssl) == 1;
 }
 
 std::string negotiated_alpn(SSL* ssl) {
@@ -265,6 +311,13 @@ std::string negotiated_alpn(SSL* ssl) {
 std::string negotiated_group(SSL* ssl) {
   const char* name = ::SSL_group_to_name(ssl, static_cast<int>(::SSL_get_negotiated_group(ssl)));
   return name == nullptr ? "unknown" : name;
+}
+
+Result<void> export_bound(SSL* ssl, std::string_view label, std::span<std::byte> out) {
+  if (::SSL_export_keying_material(ssl, reinterpret_cast<unsigned char*>(out.data()), out.size(),
+                                   label.data(), label.size(), nullptr, 0, 0) != 1)
+    return tls_error("the exporter gave no keying material");
+  return success();
 }
 
 namespace {

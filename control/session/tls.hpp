@@ -5,7 +5,10 @@
 //   PairingCode ─▶ TlsContext (one per end) ─▶ CodeExchange ─▶ PSK of one connection
 //     ─▶ handshake (channel.hpp) ─▶ export_data_secret(), export_compare_key()
 //
-// There is no certificate, no ticket, no 0-RTT, no other suite or group, so there is nothing to
+// Two paired devices have no code. They know each other's Ed25519 key, show certificates of those
+// keys to each other, and take no other one (pin()); there is no PSK then.
+//
+// There is no authority, no ticket, no 0-RTT, no other suite or group, so there is nothing to
 // downgrade to. The PSK identity carries the role of the client (the sender): an end that meets its
 // own role, or a reflection of itself, is refused (RFC 9257 §5.1 "Selfie"). The comparison of the
 // binder is OpenSSL's, in constant time.
@@ -25,6 +28,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/pair/device_hello.hpp"
 #include "control/session/code_exchange.hpp"
 #include "engine/base/result.hpp"
 #include "engine/crypto/content_mac.hpp"
@@ -39,6 +43,9 @@ struct TlsOptions {
   Role role = Role::sender;
   std::string alpn{alpn_name};  ///< what a client offers; tests offer another
   std::string identity;         ///< empty: the one of the protocol; tests present others
+  /// The own device and those that are paired with it; null: none.
+  std::shared_ptr<const pair::Identity> device;
+  std::string peer;  ///< sending: to this one of them; empty: by the code
 };
 
 inline constexpr unsigned failed_proofs_max = 3;  ///< then a code that can be guessed is burnt
@@ -92,6 +99,9 @@ class TlsContext {
   [[nodiscard]] const PairingCode& code() const noexcept { return code_; }
   [[nodiscard]] ProofCount& proofs() noexcept { return proofs_; }
   [[nodiscard]] const ProofCount& proofs() const noexcept { return proofs_; }
+  [[nodiscard]] const pair::Identity* device() const noexcept { return device_.get(); }
+  /// peer is the paired device that a sender sends to; null: none, by the code.
+  [[nodiscard]] const pair::Peer* peer() const noexcept { return peer_; }
 
  private:
   struct Free {
@@ -101,6 +111,8 @@ class TlsContext {
   TlsContext() = default;
   std::unique_ptr<SSL_CTX, Free> context_;
   PairingCode code_;
+  std::shared_ptr<const pair::Identity> device_;
+  const pair::Peer* peer_ = nullptr;  // of device_
   std::string identity_;
   ProofCount proofs_;
 };
@@ -113,6 +125,9 @@ enum class HandshakeFailure : std::uint8_t {
   not_onehop,  ///< not TLS 1.3, or TLS without our PSK or ALPN: a scanner, a browser, garbage
   vanished,    ///< the connection was closed or reset
   timed_out,
+  unknown_device,   ///< the ends are not paired, or one of them has forgotten the other
+  changed_key,      ///< the other device shows another key than when it was paired
+  own_key_refused,  ///< it says so of ours
 };
 
 /// classify_handshake turns OpenSSL's reason (the low bits of an error of the ssl category) into a
@@ -123,6 +138,11 @@ enum class HandshakeFailure : std::uint8_t {
 [[nodiscard]] bool has_failed_proof(SSL* ssl) noexcept;
 /// set_psk gives a connection its PSK, which comes of the code that has number `code`.
 void set_psk(SSL* ssl, const SessionPsk& psk, ProofCount::Code code);
+/// pin has `ssl` show the certificate of `own`, and take that of `other` alone. False: OpenSSL
+/// refused.
+[[nodiscard]] bool pin(SSL* ssl, const pair::DeviceKey& own, const pair::PublicKey& other);
+/// note_known: the other end is a paired device, by a proof that nobody can repeat; as on_binder().
+void note_known(SSL* ssl);
 /// owes_proof: the other end took part in an exchange of the code, and has not proven it.
 [[nodiscard]] bool owes_proof(SSL* ssl) noexcept;
 /// on_exchange has `call` called once, when `ssl` gets its PSK: its other end took part in a whole
@@ -132,16 +152,21 @@ void on_exchange(SSL* ssl, std::function<void()> call);
 /// can repeat one that was heard: each connection has another PSK.
 void on_binder(SSL* ssl, std::function<void()> call);
 
+/// burnt_error: so many failures have burnt the code.
+[[nodiscard]] Error burnt_error(unsigned failures, const char* hint);
 /// rejection_of: what a receiver says of a failed handshake.
 [[nodiscard]] std::optional<Error> rejection_of(HandshakeFailure failure);
 
-/// is_authenticated is asked after a handshake that succeeded: the PSK, and not a certificate, was
-/// used.
+/// is_authenticated is asked after a handshake that succeeded: the PSK, or the pinned key and no
+/// other certificate, was used.
 [[nodiscard]] bool is_authenticated(SSL* ssl) noexcept;
 /// negotiated_alpn is what both ends will speak, "onehop/N".
 [[nodiscard]] std::string negotiated_alpn(SSL* ssl);
 /// negotiated_group is how the session's secret was agreed: "X25519MLKEM768" or "x25519".
 [[nodiscard]] std::string negotiated_group(SSL* ssl);
+
+/// export_bound fills `out` with what both ends of this connection have alike, and nobody else.
+[[nodiscard]] Result<void> export_bound(SSL* ssl, std::string_view label, std::span<std::byte> out);
 
 /// export_data_secret gives the 32 bytes from which the data path's keys are derived. Both ends get
 /// the same bytes only if they understood every field of the context alike.

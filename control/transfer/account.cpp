@@ -174,7 +174,7 @@ void Account::on_restart() {
 
 void Account::close_receipt(session::SessionEnd& end) {
   if (!receipt_) return;
-  auto root = std::exchange(receipt_, nullptr)->close(facts, end.is_complete);
+  auto root = std::exchange(receipt_, nullptr)->close(facts, end.is_complete, signer);
   if (root.has_value())
     facts.receipt_root = std::move(root).value();
   else if (end.code == ExitCode::done)

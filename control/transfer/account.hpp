@@ -38,6 +38,7 @@ class Account {
   bool is_stream = false;            ///< the session is one: nothing of it is kept
   /// on_restart() was called: what is skipped since then came in this session.
   bool has_restarted = false;
+  const pair::DeviceKey* signer = nullptr;  ///< of the receipt; null: it is not signed
   rate::RateState last_state;  ///< of the data path that ended; the packets of all of them
   RecentRate recent, recent_files;
   std::array<RecentRate, 3> recent_drains;  // in the order of api::buffer_names

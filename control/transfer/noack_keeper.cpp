@@ -178,4 +178,16 @@ std::string noack_warning(const NoAckKeeper::Config& config) {
       config.tid, config.interface, remedy_for(config.interface));
 }
 
+Result<void> check_noack(bool is_repair_lazy, bool is_same_interface) {
+  if (!is_repair_lazy)
+    return Error{ExitCode::refused_by_peer, "send without the MAC's acknowledgements (--mac-noack)",
+                 "the peer keeps to eager repair",
+                 "Leave --mac-noack out, or start the receiver without --repair eager"};
+  if (!is_same_interface)
+    return Error{ExitCode::io_unavailable, "set the no-ack map (--mac-noack)",
+                 "the way to the peer leads through another interface than when this run began",
+                 "Run the same command again"};
+  return success();
+}
+
 }  // namespace onehop::transfer

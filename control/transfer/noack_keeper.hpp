@@ -66,5 +66,8 @@ class NoAckKeeper {
 
 /// noack_warning says what the map does and to whom, before it is set.
 [[nodiscard]] std::string noack_warning(const NoAckKeeper::Config& config);
+/// check_noack: what else has to be so before the map is set. On its TID the frames after those of
+/// an earlier run may be dropped.
+[[nodiscard]] Result<void> check_noack(bool is_repair_lazy, bool is_same_interface);
 
 }  // namespace onehop::transfer

@@ -167,7 +167,7 @@ void Receipt::write_account(const api::End& end, bool is_complete) {
       "\"peer\": {},\n\"directory\": {},\n\"seconds\": {:.6f},\n\"goodput_bps\": {},\n"
       "\"bytes_total\": {},\n\"bytes_skipped_total\": {},\n\"folders\": {},\n"
       "\"files_received\": {},\n\"files_there\": {},\n\"files_there_unread\": {},\n"
-      "\"files_kept\": {},\n\"names_refused\": {}\n}}\n",
+      "\"files_kept\": {},\n\"names_refused\": {}",
       is_complete, is_complete ? '"' + root_text() + '"' : "null", now_text(),
       static_cast<int>(end.exit_code), quoted(end.peer), quoted(end.directory), end.seconds,
       end.goodput_bps(), end.bytes_total, end.bytes_skipped_total, folders_,
@@ -175,10 +175,20 @@ void Receipt::write_account(const api::End& end, bool is_complete) {
       files(FileOutcome::kept) + files(FileOutcome::not_compared), names_refused_));
 }
 
-Result<std::string> Receipt::close(const api::End& end, bool is_complete) {
+void Receipt::sign(const pair::DeviceKey& signer) {
+  append(fmt::format(",\n\"device_key\": \"{}\"", pair::to_hex(signer.public_key())));
+  flush();
+  append(pair::signature_mark);
+  append(pair::to_hex(pair::sign_hash(signer, written_.finish())) + '"');
+}
+
+Result<std::string> Receipt::close(const api::End& end, bool is_complete,
+                                   const pair::DeviceKey* signer) {
   while (!items_.empty()) write_oldest();
   if (entries_ == 0 && !is_complete) return std::string{};
   write_account(end, is_complete);
+  if (signer != nullptr) sign(*signer);
+  append("\n}\n");
   flush();
   if (errno_value_ == 0 && ::fsync(fd_.get()) != 0) errno_value_ = errno;
   if (errno_value_ == 0) errno_value_ = give_name();
@@ -212,6 +222,7 @@ void Receipt::append(std::string_view text) {
 /// After an error nothing more is written: the file will not get its name.
 void Receipt::flush() {
   if (errno_value_ == 0) errno_value_ = disk::write_at(fd_.get(), bytes_of(buffer_), offset_);
+  written_.update(bytes_of(buffer_));
   offset_ += buffer_.size();
   buffer_.clear();
 }

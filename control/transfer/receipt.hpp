@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/pair/signed_file.hpp"
 #include "control/session/message.hpp"
 #include "control/transfer/api/transfer.hpp"
 #include "engine/base/fd.hpp"
@@ -46,11 +47,13 @@ class Receipt {
   /// on_restart: what was added of files stands; all else is offered again, folders too.
   void on_restart();
 
-  /// close writes the account and gives the file its name, over what has it. `is_complete`: every
+  /// close writes the account, signs all of it where there is a `signer`, and gives the file its
+  /// name, over what has it. `is_complete`: every
   /// entry that was offered was added. A receipt that is not complete and lists nothing leaves no
   /// file. The root as text; empty where it is not complete. Error: 8. Syscalls: pwrite, fsync,
   /// linkat, rename.
-  [[nodiscard]] Result<std::string> close(const api::End& end, bool is_complete);
+  [[nodiscard]] Result<std::string> close(const api::End& end, bool is_complete,
+                                          const pair::DeviceKey* signer = nullptr);
 
  private:
   struct Item {
@@ -64,6 +67,7 @@ class Receipt {
   void write_item(const Item& item);
   void write_oldest();
   void write_account(const api::End& end, bool is_complete);
+  void sign(const pair::DeviceKey& signer);
   void append(std::string_view text);
   void flush();
   [[nodiscard]] int give_name();
@@ -76,6 +80,7 @@ class Receipt {
   std::uint64_t offset_ = 0;              // of the buffer in the file
   int errno_value_ = 0;                   // the first error
   std::array<std::byte, 32> root_;        // over what is written
+  pair::RunningHash written_;             // all bytes of the file so far
   std::map<std::uint32_t, Item> items_;   // not written yet, by index in the session
   std::uint64_t entries_ = 0;             // written
   std::uint64_t folders_ = 0;             // of them

@@ -76,6 +76,12 @@ class Receiver final : public Side, public session::RecvHost {
     return make_code();
   }
   void on_rejected(const onehop::Endpoint& peer, const Error& why) override;
+  Result<void> on_introduced(const pair::Peer& device) override { return keep(device); }
+  void on_session_begin(const pair::Peer* device) override {
+    path_.account().signer = device == nullptr ? nullptr : &device_->key;
+    preparer_.begin_session(device);
+    if (device != nullptr) events_.say("a paired device: " + device->name);
+  }
   void on_session_end(const session::SessionEnd& end) override;
 
   std::vector<api::Started::Way> ways() const;
@@ -168,6 +174,7 @@ Result<session::SessionEnd> Receiver::run_own() {
   options.is_sha256_required = digest_kind(settings_) == crypto::DigestKind::sha256;
   options.dscp = dscp_of(settings_);
   options.interface = settings_.interface;
+  use_devices(options, options_.is_pairing);
   server_ = session::make_recv_server(io_, std::move(options), *code_, *this);
   session::SessionEnd end;
   ONEHOP_TRYV(server_->start([&](const session::SessionEnd& ended) { end = ended; }));
@@ -324,6 +331,7 @@ void Receiver::on_session_end(const session::SessionEnd& end) {
     ended_ = path_.end(end);
   }
   offer_.reset();
+  path_.account().signer = nullptr;
   if (!options_.is_once) path_.on_phase(session::Phase::connecting);  // it listens again
 }
 

@@ -71,6 +71,7 @@ class Sender final : public Side, public session::SendHost {
   }
   void on_notice(const std::string& text) override { events_.say(text); }
   void on_warning(const std::string& text) override { events_.warn(text); }
+  Result<void> on_introduced(const pair::Peer& device) override { return keep(device); }
   Result<void> start_noack_keeper(const session::RouteInfo& route);
   Result<void> set_noack(const session::DataPlan& plan);
   Result<void> open_files();
@@ -106,6 +107,7 @@ Result<void> Sender::check_own() const {
   if (to.host.empty())
     return Error{ExitCode::usage, "read --to", "it names no host",
                  "Write --to HOST or --to HOST:PORT"};
+  if (options_.is_pairing) return success();
   ONEHOP_TRYV(check_send_options(options_));
   if (options_.stream_fd >= 0) {
     if (!options_.paths.empty() || options_.stream_name.empty())
@@ -126,6 +128,7 @@ Result<void> Sender::check_own() const {
 }
 
 Result<void> Sender::open_own() {
+  if (options_.is_pairing) return success();
   ONEHOP_TRY(to, parse_peer(options_.to, settings_.interface));
   const auto route = session::find_route_to(to.host, settings_.interface);
   // A name or a route that is not there yet may come while the session tries to connect.
@@ -155,6 +158,7 @@ Result<void> Sender::start_noack_keeper(const session::RouteInfo& route) {
 
 /// The scan goes on beside the transfer; what the command line names is checked here.
 Result<void> Sender::open_files() {
+  ONEHOP_TRYV(path_.account().begin_receipt());
   const auto on_ready = [this] { boost::asio::post(io_, [this] { give_volume(); }); };
   ONEHOP_TRY(scan,
              options_.stream_fd >= 0
@@ -237,6 +241,8 @@ Result<session::SendOptions> Sender::session_options() {
   options.has_fragments = options_.has_fragments;
   options.dscp = dscp_of(settings_);
   options.interface = settings_.interface;
+  options.peer = peer_name_;
+  use_devices(options, options_.is_pairing);
   if (auto token = sender_token(*code_, options_.paths, options_.stream_name); token.has_value())
     options.token = token.value();
   else
@@ -254,8 +260,10 @@ Result<session::SessionEnd> Sender::run_own() {
     ONEHOP_TRYV(link::EmulatedSource::open(settings_.link_model));
   }
   path_.account().is_stream = options_.stream_fd >= 0;
-  ONEHOP_TRYV(path_.account().begin_receipt());
-  ONEHOP_TRYV(open_files());
+  if (!peer_name_.empty()) path_.account().signer = &device_->key;
+  if (!options_.is_pairing) {
+    ONEHOP_TRYV(open_files());
+  }
   ONEHOP_TRY(options, session_options());
   session_ = session::make_send_session(io_, std::move(options), *code_, *this);
   if (options_.has_fragments)
@@ -270,6 +278,7 @@ Result<session::SessionEnd> Sender::run_own() {
   session::SessionEnd end;
   session_->start([&](const session::SessionEnd& ended) { end = ended; });
   io_.run();
+  if (options_.is_pairing) return told(end);
   end_with_failure(end);
   return path_.end(end);
 }
@@ -372,16 +381,7 @@ void Sender::on_event(const Event& event) {
 
 Result<void> Sender::set_noack(const session::DataPlan& plan) {
   if (!noack_) return success();
-  // Not without the map: on its TID the frames after those of an earlier run may be dropped
-  // (noack_keeper.hpp).
-  if (!plan.is_repair_lazy)
-    return Error{ExitCode::refused_by_peer, "send without the MAC's acknowledgements (--mac-noack)",
-                 "the peer keeps to eager repair",
-                 "Leave --mac-noack out, or start the receiver without --repair eager"};
-  if (plan.path.ifindex != noack_->ifindex())
-    return Error{ExitCode::io_unavailable, "set the no-ack map (--mac-noack)",
-                 "the way to the peer leads through another interface than when this run began",
-                 "Run the same command again"};
+  ONEHOP_TRYV(check_noack(plan.is_repair_lazy, plan.path.ifindex == noack_->ifindex()));
   return noack_->set();
 }
 

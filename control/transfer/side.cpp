@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/transfer/side.hpp"
 
+#include <fmt/chrono.h>
+#include <unistd.h>
+
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
+#include <ctime>
+
 #include "engine/base/descriptors.hpp"
+#include "engine/base/display_name.hpp"
 #include "engine/base/memory.hpp"
 #include "engine/disk/confined.hpp"
 
@@ -36,6 +43,63 @@ Result<void> Side::open() {
 Result<void> Side::set_code(std::string_view code) {
   ONEHOP_TRY(pairing, session::PairingCode::from_text(code));
   code_ = std::move(pairing);
+  return success();
+}
+
+Result<void> Side::set_devices(const api::Devices& devices) {
+  is_remembered_ = devices.is_remembered;
+  ONEHOP_TRY(folder, pair::PrivateFolder::open(devices.folder, ::geteuid(), is_remembered_));
+  std::optional<pair::DeviceKey> key;
+  if (folder) {
+    ONEHOP_TRY(there, pair::DeviceKey::read(*folder));
+    key = std::move(there);
+    if (!key && is_remembered_) {
+      ONEHOP_TRY(made, pair::DeviceKey::read_or_make(*folder));
+      key = std::move(made);
+    }
+  }
+  if (key) {
+    ONEHOP_TRY(book, pair::PeerBook::open(devices.folder, ::geteuid(), is_remembered_));
+    device_ = std::make_shared<pair::Identity>(
+        pair::Identity{std::move(*key), devices.name, {book.peers().begin(), book.peers().end()}});
+    book_ = std::move(book);
+  }
+  if (devices.to.empty()) return success();
+  const pair::Peer* const peer = book_ ? book_->find(devices.to) : nullptr;
+  if (peer == nullptr)
+    return Error{ExitCode::usage, "send to " + devices.to, "no paired device is called so",
+                 "onehop peers lists them"};
+  peer_name_ = peer->name;
+  return set_code(pair::to_hex(peer->secret.bytes()));  // of the sender's token alone
+}
+
+void Side::use_devices(session::SessionOptions& options, bool is_pairing) const {
+  options.device = device_;
+  options.introduction = is_pairing       ? session::Introduction::only
+                         : is_remembered_ ? session::Introduction::beside
+                                          : session::Introduction::none;
+}
+
+session::SessionEnd Side::told(const session::SessionEnd& end) const {
+  if (end.code != ExitCode::done) events_.emit(to_api(end.error));
+  return end;
+}
+
+Result<void> Side::keep(pair::Peer device) {
+  // What a terminal does not show as it is, and what --to takes for a port, is no name here.
+  if (display_name(device.name) != device.name)
+    device.name = "device-" + pair::fingerprint(device.key).substr(0, 4);
+  std::ranges::replace(device.name, ':', '-');
+  device.paired = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
+  const std::string print = pair::fingerprint(device.key);
+  ONEHOP_TRY(name, book_->keep(std::move(device)));
+  const pair::Peer& kept = *book_->find(name);
+  const auto known = std::ranges::find(device_->peers, kept.key, &pair::Peer::key);
+  if (known != device_->peers.end())
+    *known = kept;
+  else
+    device_->peers.push_back(kept);
+  events_.emit(api::Paired{name, print});
   return success();
 }
 

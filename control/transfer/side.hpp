@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/pair/device_hello.hpp"
 #include "control/session/code.hpp"
 #include "control/transfer/data_path.hpp"
 
@@ -26,6 +27,7 @@ class Side {
   [[nodiscard]] Result<void> check() const;
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> set_code(std::string_view code);
+  [[nodiscard]] Result<void> set_devices(const api::Devices& devices);
   /// run gives the end of a session whose error is an event by now, or the Error that is none yet.
   [[nodiscard]] Result<session::SessionEnd> run();
   void interrupt();
@@ -40,14 +42,25 @@ class Side {
   /// interrupt_own comes once, on the thread in run(), while run_own() runs io_.
   virtual void interrupt_own() = 0;
 
+  /// use_devices sets what a session is to know of devices.
+  void use_devices(session::SessionOptions& options, bool is_pairing) const;
+  /// told emits the error of an end that has no account.
+  [[nodiscard]] session::SessionEnd told(const session::SessionEnd& end) const;
+  /// keep writes a device that was introduced, and tells of it.
+  [[nodiscard]] Result<void> keep(pair::Peer device);
+
   Events events_;
   Settings settings_;
   std::optional<Error> fault_;  // of the options
   boost::asio::io_context io_;
   DataPath path_;
   std::optional<session::PairingCode> code_;
+  std::shared_ptr<pair::Identity> device_;  // null: there are no paired devices
+  std::string peer_name_;  // sending: the paired device that is sent to; empty: by the code
 
  private:
+  bool is_remembered_ = false;
+  std::optional<pair::PeerBook> book_;
   bool is_open_ = false;
   std::atomic<bool> is_interrupted_ = false;
 };

@@ -46,7 +46,8 @@ void VolumePreparer::start(std::shared_ptr<const session::OfferedVolume> offer,
     destination_.reset();
     // One that is offered again because a source changed was approved before.
     if (!offer->is_again) {
-      is_approved_ = !options_.is_approved;
+      const bool is_asked = device_ != nullptr && device_->rule == pair::Rule::ask;
+      is_approved_ = !options_.is_approved && !is_asked;
       symlinks_ = std::make_shared<list::SymlinkRule>(options_.is_hidden_allowed);
     }
   }
@@ -99,10 +100,8 @@ Result<list::Answer> VolumePreparer::prepare(
   ONEHOP_TRY(volume, std::move(prepared));
   volume_ = std::move(volume);
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
-  folder_ = options_.stream_fd >= 0 ? "standard output"
-            : error                 ? options_.directory
-                                    : folder.string();
+  const std::filesystem::path folder = std::filesystem::canonical(directory_, error);
+  folder_ = options_.stream_fd >= 0 ? "standard output" : error ? directory_ : folder.string();
   list::Answer answer = volume_->answer();
   answer.folder = folder_;
   const bool is_all = offer->is_last && offer->first_file == 0;
@@ -161,11 +160,22 @@ std::optional<api::Answer> VolumePreparer::ask(const session::OfferedVolume& off
   api::Offer event;
   event.id = question_.begin();
   event.peer = offer.peer.address.text();
-  event.directory = display_name(options_.directory);
+  event.directory = display_name(directory_);
+  if (device_ != nullptr) event.device = device_->name;
+  std::error_code unknown;
+  const auto room = std::filesystem::space(directory_, unknown);
+  if (!unknown) event.free_bytes = room.available;
   event.conflicts = conflicts.size();
   event.is_part = !offer.is_last;
   for (const list::ManifestEntry& entry : offer.manifest->files)
     event.files.push_back({.name = display_name(entry.name), .bytes = entry.size});
+  for (const list::ManifestEntry& entry : offer.manifest->files)
+    event.files_total += entry.is_folder() ? 0 : 1;
+  event.bytes_total = list::total_bytes(*offer.manifest);
+  if (!offer.is_last) {
+    event.files_total = std::max(event.files_total, offer.known.files);
+    event.bytes_total = std::max(event.bytes_total, offer.known.bytes);
+  }
   for (const sink::Conflict& conflict : conflicts) {
     api::Offer::File& file = event.files[conflict.file];
     file.conflict = conflict.cause;
@@ -181,7 +191,7 @@ std::optional<api::Answer> VolumePreparer::ask(const session::OfferedVolume& off
 
 Result<void> VolumePreparer::open_destination(const session::OfferedVolume& offer) {
   sink::DestinationOptions options;
-  options.folder = options_.directory;
+  options.folder = directory_;
   options.digest_kind = offer.digest;
   options.compare_key = key_;
   options.durability = options_.durability == "none"   ? sink::Durability::none

@@ -38,6 +38,13 @@ class VolumePreparer {
   VolumePreparer(const VolumePreparer&) = delete;
   VolumePreparer& operator=(const VolumePreparer&) = delete;
 
+  /// begin_session: `device` is the paired one that sends, whose rule counts; null: none.
+  void begin_session(const pair::Peer* device) {
+    device_ = device;
+    const bool has_own = device != nullptr && device->rule == pair::Rule::accept &&
+                         !device->folder.empty() && options_.stream_fd < 0;
+    directory_ = has_own ? device->folder : options_.directory;
+  }
   /// start gives up the volume before, if nobody took it. `decide` is called in the thread; the
   /// first volume of a session opens the destination.
   void start(std::shared_ptr<const session::OfferedVolume> offer, const crypto::CompareKey& key,
@@ -76,6 +83,8 @@ class VolumePreparer {
   const api::ReceiveOptions& options_;
   const Events& events_;
   boost::asio::io_context& io_;
+  const pair::Peer* device_ = nullptr;  // of the session; the options' of that
+  std::string directory_ = options_.directory;
   Question question_;
   crypto::CompareKey key_;  // of the session
   // The thread's, until it has decided.

@@ -26,6 +26,12 @@ struct DoctorOptions {
 [[nodiscard]] ExitCode send_command(SendCommand command);
 [[nodiscard]] ExitCode recv_command(RecvCommand command);
 [[nodiscard]] ExitCode code_command();
+[[nodiscard]] CLI::App* add_pair_command(CLI::App& app, PairCommand& pair);
+[[nodiscard]] ExitCode pair_command(PairCommand command);
+[[nodiscard]] CLI::App* add_peers_command(CLI::App& app, PeersCommand& peers);
+[[nodiscard]] ExitCode peers_command(const PeersCommand& command);
+[[nodiscard]] CLI::App* add_receipt_command(CLI::App& app, ReceiptCommand& receipt);
+[[nodiscard]] ExitCode receipt_command(const ReceiptCommand& command);
 [[nodiscard]] ExitCode doctor_command(const DoctorOptions& options);
 [[nodiscard]] CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch);
 [[nodiscard]] ExitCode watch_command(const WatchOptions& options);

@@ -41,6 +41,9 @@ confine::LandlockRules rules_of(const Confinement& transfer) {
   };
   for (const std::string& source : transfer.sources) add(source, Reach::read);
   if (!transfer.destination.empty()) add(transfer.destination, Reach::tree);
+  for (const std::string& folder : transfer.accepted) add(folder, Reach::tree);
+  // The key beside it was read, and stays out of reach.
+  if (!transfer.devices.empty()) add(transfer.devices + "/peers", Reach::output);
   if (transfer.stream_fd >= 0)
     add("/proc/self/fd/" + std::to_string(transfer.stream_fd), Reach::device);
   // A receipt gets its name when it is whole, so its folder is written, too.

@@ -17,13 +17,15 @@ namespace onehop::tool {
 struct Confinement {
   const api::Options& options;
   const OutputOptions& output;
-  std::vector<std::string> sources{};  ///< are read, with all below them
-  std::string destination{};           ///< a folder that is written; empty: none
-  std::string to{};                    ///< the receiver; empty: we are it
-  std::string listen{};                ///< where we are it
-  std::string state_file{};            ///< the rate memory, whose folder is made; empty: none
-  int stream_fd = -1;                  ///< what is read or written in place of files; -1: none
-  bool is_other_user = false;          ///< become() changed who we are
+  std::vector<std::string> sources{};   ///< are read, with all below them
+  std::string destination{};            ///< a folder that is written; empty: none
+  std::string to{};                     ///< the receiver; empty: we are it
+  std::string listen{};                 ///< where we are it
+  std::string state_file{};             ///< the rate memory, whose folder is made; empty: none
+  std::vector<std::string> accepted{};  ///< folders of paired devices' own, as `destination`
+  std::string devices{};                ///< where paired devices are kept; empty: none is to be
+  int stream_fd = -1;                   ///< what is read or written in place of files; -1: none
+  bool is_other_user = false;           ///< become() changed who we are
 };
 
 /// keep_rights starts the process that opens a port of ours anew once we have given up the right to

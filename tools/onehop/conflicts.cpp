@@ -47,12 +47,25 @@ std::vector<std::size_t> pages_of(std::span<const std::string> lines, std::size_
   return pages;
 }
 
+std::string offer_line(const api::Offer& offer) {
+  const std::string who =
+      offer.device.empty() ? offer.peer : fmt::format("'{}' ({})", offer.device, offer.peer);
+  std::string line = fmt::format("{} offers {} file{}, {}, into {}", who, offer.files_total,
+                                 offer.files_total == 1 ? "" : "s", format_bytes(offer.bytes_total),
+                                 offer.directory);
+  if (offer.free_bytes > 0) line += fmt::format(" ({} free)", format_bytes(offer.free_bytes));
+  if (offer.is_part) line += fmt::format(", and these are the first {}", offer.files.size());
+  if (offer.conflicts > 0) line += fmt::format("; names that exist there: {}", offer.conflicts);
+  return line;
+}
+
 api::Answer ask_about(const Terminal& terminal, const api::Offer& offer) {
-  std::vector<std::string> lines{fmt::format(
-      "{} offers {} files{} into {}; names that exist there: {}", offer.peer, offer.files.size(),
-      offer.is_part ? ", a part of its tree," : "", offer.directory, offer.conflicts)};
-  for (const api::Offer::File& file : offer.files)
+  std::vector<std::string> lines{offer_line(offer)};
+  const bool is_whole = offer.conflicts == 0;  // else what exists is the question
+  for (const api::Offer::File& file : offer.files) {
     if (!file.conflict.empty()) lines.push_back(conflict_line(file));
+    if (is_whole) lines.push_back(fmt::format("  '{}', {}", file.name, format_bytes(file.bytes)));
+  }
   std::ranges::transform(lines, lines.begin(), fitted);
   Terminal::discard_input();
   std::size_t shown = 0;
@@ -60,14 +73,19 @@ api::Answer ask_about(const Terminal& terminal, const api::Offer& offer) {
   for (const std::size_t count : pages_of(lines, Terminal::rows(), Terminal::columns())) {
     if (shown > 0 && !is_all) {
       Terminal::print(fmt::format(
-          "-- {} of {}; Enter: more, a: all the rest, anything else refuses: ", shown - 1,
-          offer.conflicts));
+          "-- {} of {}; Enter: more, a: all the rest, {}anything else refuses: ", shown - 1,
+          lines.size() - 1, is_whole ? "y: take them, " : ""));
       const auto answer = terminal.wait_line();
+      if (is_whole && answer == "y") return api::Answer::accept;
       if (!answer || (!answer->empty() && *answer != "a")) return api::Answer::refuse;
       is_all = *answer == "a";
     }
     for (std::size_t end = shown + count; shown < end; ++shown)
       Terminal::print(lines[shown] + "\n");
+  }
+  if (is_whole) {
+    Terminal::print("Take them? [y]es; Enter or anything else refuses: ");
+    return terminal.wait_line() == "y" ? api::Answer::accept : api::Answer::refuse;
   }
   Terminal::print(
       fmt::format("[r]esume, [s]kip, re[n]ame, [o]verwrite {}; Enter or anything else refuses: ",

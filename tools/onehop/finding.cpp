@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include "control/find/questioner.hpp"
@@ -14,6 +12,7 @@
 #include "control/transfer/local_address.hpp"
 #include "control/transfer/ports.hpp"
 #include "engine/base/display_name.hpp"
+#include "tools/onehop/devices.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/signals.hpp"
 #include "tools/onehop/terminal.hpp"
@@ -32,6 +31,8 @@ constexpr const char* attempt = "look for a receiver";
 constexpr Nanos look_span = 400ms;
 // After the first answer of one that came late, for others like it, and for what we send ourselves.
 constexpr Nanos settle_span = 250ms;
+// After the answer of the paired device that is meant, for its other ways.
+constexpr Nanos ways_span = 25ms;
 constexpr Nanos no_wait{-1};
 constexpr std::size_t listed_max = 16;  // on the screen; programs get more
 constexpr std::size_t told_max = 256;   // to programs
@@ -76,15 +77,27 @@ std::string detour_of(const Link& link) {
 /// Look asks until somebody answers, or the time is over.
 class Look {
  public:
-  Look(const SendCommand& command, const Reporter& reporter)
+  struct Options {
+    std::string interface, name;
+    std::vector<pair::Peer> peers;  ///< that answers may be of
+    bool is_pairing = false;
+  };
+  Look(const Options& options, const Reporter& reporter)
       : reporter_{reporter},
-        name_{command.transfer.to},
+        name_{options.name},
+        // One of several may be meant, and the others may answer later.
+        is_device_enough_{options.peers.size() == 1},
         interrupts_{io_},
         settle_timer_{io_},
         end_timer_{io_},
         questioner_{
             io_,
-            {.interface = command.transfer.common.interface, .name = name_, .shown = display_name},
+            {.interface = options.interface,
+             .name = name_,
+             .shown = display_name,
+             .is_pairing = options.is_pairing,
+             .device_of = [peers = options.peers](
+                              const find::Answer& answer) { return device_of(peers, answer); }},
             [this] { note_new(); }} {}
 
   /// run looks for look_span, and where nobody answers on until `limit`; nothing: for ever.
@@ -166,12 +179,20 @@ class Look {
     if (!why.empty()) reporter_.say("What may hinder it: " + why);
   }
   void note_new() {
+    const auto found = questioner_.receivers().ranked();
+    const bool has_device =
+        is_device_enough_ &&
+        std::ranges::any_of(found, [](const Receiver& one) { return !one.device.empty(); });
+    if (has_device && !std::exchange(is_found_, true))
+      after(end_timer_, ways_span, [this] { io_.stop(); });
     if (!std::exchange(is_late_, false)) return;
     after(settle_timer_, settle_span, [this] { io_.stop(); });
   }
 
   const Reporter& reporter_;
   const std::string name_;
+  const bool is_device_enough_;
+  bool is_found_ = false;
   boost::asio::io_context io_;
   Interrupts interrupts_;
   boost::asio::steady_timer settle_timer_, end_timer_;
@@ -190,7 +211,9 @@ Json json_of(const std::vector<Receiver>& receivers) {
                       {"interface", way.interface},
                       {"medium", medium_text(way.medium)},
                       {"is_one_hop", way.is_one_hop}});
-    list.push_back({{"name", display_name(one.name)}, {"ways", std::move(ways)}});
+    list.push_back({{"name", display_name(one.name)},
+                    {"device", one.device.empty() ? Json{} : Json(one.device)},
+                    {"ways", std::move(ways)}});
   }
   return {{"count", receivers.size()}, {"receivers", std::move(list)}};
 }
@@ -200,8 +223,9 @@ std::vector<std::string> lines_of(const std::vector<Receiver>& receivers) {
   for (const Receiver& one : receivers) {
     if (lines.size() == listed_max) break;
     const Way& way = one.ways.front();
-    lines.push_back(
-        fmt::format("{}  {}  ({})", display_name(one.name), to_of(way, one.port), place_text(way)));
+    const std::string paired = one.device.empty() ? "" : "paired as " + one.device + ", ";
+    lines.push_back(fmt::format("{}  {}  ({}{})", display_name(one.name),
+                                to_of(way, one.port), paired, place_text(way)));
   }
   return lines;
 }
@@ -238,12 +262,19 @@ Result<std::optional<std::size_t>> choose(const std::vector<Receiver>& receivers
   }
 }
 
+void say_found(const Receiver& chosen, const Reporter& reporter) {
+  const Way& way = chosen.ways.front();
+  const std::string paired = chosen.device.empty() ? "" : ", the paired device " + chosen.device;
+  reporter.say(fmt::format("found {}{}: {} ({})", display_name(chosen.name), paired,
+                           to_of(way, chosen.port), place_text(way)));
+}
+
 void take(const Receiver& chosen, SendCommand& command, const Reporter& reporter) {
   const Way& way = chosen.ways.front();
   api::SendOptions& options = command.transfer;
+  command.device = chosen.device;
   options.to = to_of(way, chosen.port);
-  reporter.say(
-      fmt::format("found {}: {} ({})", display_name(chosen.name), options.to, place_text(way)));
+  say_found(chosen, reporter);
   // Where a VPN has taken the subnet's routes, the answer came over the link all the same.
   const auto route = session::find_route(way.address);
   if (options.common.interface.empty() && route && route.value().link.name != way.interface)
@@ -256,18 +287,70 @@ bool is_looked_for(const std::string& to) {
   return to.find(':') == std::string::npos && !IpAddress::parse(to) && to != "localhost";
 }
 
-Result<void> find_receiver(SendCommand& command, const Reporter& reporter) {
+namespace {
+
+/// devices_among: whom of the paired devices an answer may be of. With a code nobody's name counts,
+/// and where a device is named no other one does.
+Result<std::vector<pair::Peer>> devices_among(const SendCommand& command,
+                                              const std::optional<User>& user) {
+  if (has_code(command.output) || device_folder(user).empty()) return std::vector<pair::Peer>{};
+  ONEHOP_TRY(book, read_peers(user));
+  const pair::Peer* const named = book.find(command.transfer.to);
+  return named == nullptr ? book.peers() : std::vector{*named};
+}
+
+/// only_device keeps the paired devices where there are some. What has the name of one, and is
+/// none, is not the machine that is meant.
+Result<std::vector<Receiver>> only_device(const std::vector<Receiver>& found,
+                                          const std::string& named) {
+  std::vector<Receiver> devices;
+  std::ranges::copy_if(found, std::back_inserter(devices),
+                       [](const Receiver& one) { return !one.device.empty(); });
+  if (!devices.empty()) return devices;
+  if (named.empty()) return found;
+  return Error{ExitCode::authentication_failed, "find " + named,
+               "what answers under that name is not the device that was paired so: its key has "
+               "changed, or it is another machine",
+               "If it was set up anew: onehop peers forget " + named +
+                   ", and pair again. By its words all the same: --to ADDRESS"};
+}
+
+}  // namespace
+
+Result<std::string> find_pairing(const PairCommand& command, const Reporter& reporter) {
+  ONEHOP_TRYV(check_interface(command.interface));
+  for (;;) {
+    Look look{{.interface = command.interface, .name = command.to, .is_pairing = true}, reporter};
+    ONEHOP_TRY(found, look.run(no_wait));
+    if (found.empty()) return std::string{};
+    std::optional<std::size_t> chosen = 0;
+    if (found.size() > 1) {
+      ONEHOP_TRY(number, choose(found));
+      chosen = number;
+    }
+    if (!chosen) continue;
+    say_found(found[*chosen], reporter);
+    return to_of(found[*chosen].ways.front(), found[*chosen].port);
+  }
+}
+
+Result<void> find_receiver(SendCommand& command, const std::optional<User>& user,
+                           const Reporter& reporter) {
   api::SendOptions& options = command.transfer;
-  if (!is_looked_for(options.to)) return success();
+  if (!command.device.empty() || !is_looked_for(options.to)) return success();
   ONEHOP_TRYV(check_interface(options.common.interface));
   const bool is_named = !options.to.empty();
   std::optional<Nanos> limit = Nanos{static_cast<Nanos::rep>(options.wait_seconds * 1e9)};
   if (!is_named && !command.has_wait && Terminal::is_there()) limit.reset();
+  ONEHOP_TRY(peers, devices_among(command, user));
+  const bool is_device = is_named && std::ranges::count(peers, options.to, &pair::Peer::name) > 0;
   std::string unknown;  // why name service does not know it
   for (bool is_first = true;;) {
-    Look look{command, reporter};
+    Look look{{options.common.interface, options.to, peers}, reporter};
     // Who answers to a name comes before name service, which may take long to say no.
-    ONEHOP_TRY(found, look.run(is_named && is_first ? no_wait : limit));
+    ONEHOP_TRY(answered, look.run(is_named && is_first && !is_device ? no_wait : limit));
+    if (is_device) is_first = false;  // name service does not know it
+    auto found = answered;
     if (found.empty() && is_named && std::exchange(is_first, false)) {
       const auto route = session::find_route_to(options.to, options.common.interface);
       if (route || !look.has_links()) return success();
@@ -276,6 +359,8 @@ Result<void> find_receiver(SendCommand& command, const Reporter& reporter) {
     }
     if (found.empty()) return look.nobody(unknown);
     reporter.event("receivers", json_of(found));
+    ONEHOP_TRY(meant, only_device(found, is_device ? options.to : ""));
+    found = std::move(meant);
     std::optional<std::size_t> chosen = 0;
     if (found.size() > 1) {
       ONEHOP_TRY(number, choose(found));
@@ -291,10 +376,7 @@ std::optional<find::Responder::Options> answering_of(const RecvCommand& command)
   const api::ReceiveOptions& options = command.transfer;
   const auto listen = transfer::parse_endpoint(options.listen);
   if (command.is_hidden || options.common.io == "dpdk" || !listen) return std::nullopt;
-  std::string name = command.name;
-  if (std::array<char, 256> own{}; name.empty() && ::gethostname(own.data(), own.size() - 1) == 0)
-    name = own.data();
-  find::Responder::Options answering{.name = find::name_for_answer(std::move(name)),
+  find::Responder::Options answering{.name = shown_name(command.name),
                                      .interface = options.common.interface};
   if (!transfer::listens_on_all(listen.value())) {
     answering.address = IpAddress::parse(listen.value().host);

@@ -9,6 +9,7 @@
 
 #include "control/find/responder.hpp"
 #include "tools/onehop/options.hpp"
+#include "tools/onehop/privilege.hpp"
 #include "tools/onehop/report.hpp"
 
 namespace onehop::tool {
@@ -18,9 +19,17 @@ namespace onehop::tool {
 
 /// find_receiver replaces an empty --to, or a name in it, by the address of a receiver that answers
 /// on a link of this machine. An address, what has a port, and a name that nobody answers to and
-/// name service knows, stay as they are. It waits for as long as --wait says. Errors: 2, where
-/// several answer and nobody can choose; 3; 7; 9.
-[[nodiscard]] Result<void> find_receiver(SendCommand& command, const Reporter& reporter);
+/// name service knows, stay as they are. It waits for as long as --wait says. A paired device that
+/// answers is taken, and named in `command`, where no code was given. Errors: 2, where several
+/// answer and nobody can choose; 3; 4, where what answers under a paired device's name is another
+/// one; 7; 8; 9.
+[[nodiscard]] Result<void> find_receiver(SendCommand& command, const std::optional<User>& user,
+                                         const Reporter& reporter);
+
+/// find_pairing gives the address of the other device that pairs on a link of this machine; empty:
+/// nobody does yet. It does not wait. Errors: as find_receiver().
+[[nodiscard]] Result<std::string> find_pairing(const PairCommand& command,
+                                               const Reporter& reporter);
 
 /// answering_of: on which links, as whom and for which address a receiver answers; nothing where it
 /// is hidden, or has no link that the kernel knows.

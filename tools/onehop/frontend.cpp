@@ -28,6 +28,7 @@ Frontend::Frontend(const OutputOptions& options, std::string command)
       waiting_timer_{io_},
       report_file_{options.report_file},
       is_p2p_{options.is_p2p},
+      is_pairing_{options.is_pairing},
       is_verbose_{options.is_verbose},
       has_all_files_{options.has_all_files} {}
 
@@ -115,7 +116,9 @@ void Frontend::on(const api::Started& started) {
   if (started.role == "recv") {
     const auto listens = transfer::parse_endpoint(started.listen);
     if (responder_ && listens) responder_->start(listens.value().port);
-    reporter_.say("listening on " + started.listen + ", receiving into " + started.directory);
+    reporter_.say(is_pairing_
+                      ? "pairing on " + started.listen + ": no files are taken"
+                      : "listening on " + started.listen + ", receiving into " + started.directory);
     if (!has_code_ && !is_p2p_ && !reporter_.is_quiet()) print_ways(started.ways, {});
   } else if (started.found.folders > 0 || !started.is_all_found)
     reporter_.say(found_text(started.found) + (started.is_all_found ? "" : " so far"));
@@ -150,12 +153,14 @@ void Frontend::print_ways(const std::vector<api::Started::Way>& ways,
                           const std::string& code) const {
   const std::string to = ways.empty() ? "THIS-HOST" : ways.front().to;
   const bool is_found = responder_ && responder_->is_there();
-  tell(fmt::format("On the other machine, and then {}:\n\n  onehop send PATH{}\n{}\n",
+  const std::string option = is_pairing_ ? " " : " --to ";
+  tell(fmt::format("On the other machine, and then {}:\n\n  onehop {}{}\n{}\n",
                    code.empty() ? "the code that this end was given" : "the code",
-                   is_found ? "" : " --to " + to, code.empty() ? "" : "  " + code + "\n"));
+                   is_pairing_ ? "pair" : "send PATH", is_found ? "" : option + to,
+                   code.empty() ? "" : "  " + code + "\n"));
   if (is_found)
-    tell(fitted(
-        fmt::format("It finds this machine as '{}'; where it does not: --to {}\n", found_as_, to)));
+    tell(fitted(fmt::format("It finds this machine as '{}'; where it does not: {}{}\n", found_as_,
+                            is_pairing_ ? "onehop pair" : "--to", " " + to)));
   if (to.find("%IF") != std::string::npos)
     tell("IF: the interface of the other machine; where it has one alone, leave IF as it is\n");
   if (ways.size() > 1)
@@ -268,6 +273,16 @@ void Frontend::on(const api::FileDone& file) {
   if (has_all_files_ || (!is_as_offered && ++files_kept_ <= kept_lines_max)) reporter_.say(text);
   if (!has_all_files_ && !is_as_offered && files_kept_ == kept_lines_max + 1)
     reporter_.say("and more of them: --files lists all");
+}
+
+void Frontend::on(const api::Paired& paired) {
+  reporter_.event("paired", {{"device", paired.name}, {"fingerprint", paired.fingerprint}});
+  wait_for({});
+  reporter_.say(
+      fmt::format("paired with '{}' (key {}). From now on: onehop send PATH, with nothing to type; "
+                  "onehop peers "
+                  "lists, renames and forgets",
+                  paired.name, paired.fingerprint));
 }
 
 void Frontend::on(const api::Notice& notice) {

@@ -66,6 +66,7 @@ class Frontend {
   void on(const api::Progress& progress);
   void on(const api::Interval& interval) { reporter_.interval(interval); }
   void on(const api::FileDone& file);
+  void on(const api::Paired& paired);
   void on(const api::Notice& notice);
   void on(const api::Error& error);
   void on(const api::End& end);
@@ -86,7 +87,7 @@ class Frontend {
   bool is_waiting_said_ = false, is_link_down_said_ = false, has_code_ = false;
   std::set<std::string> caps_said_;
   const std::string report_file_;
-  const bool is_p2p_, is_verbose_, has_all_files_;
+  const bool is_p2p_, is_pairing_, is_verbose_, has_all_files_;
   std::uint64_t files_kept_ = 0;              // of this session, each of which would have a line
   std::vector<api::LeftOut::Item> left_out_;  // all that came, for the report
   std::unique_ptr<watch::Publisher> publisher_;

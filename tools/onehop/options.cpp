@@ -50,6 +50,9 @@ void add_common_options(CLI::App& app, api::Options& o, OutputOptions& output) {
          "--code-file", output.code_file,
          "file that holds the code ('-' for standard input; else ONEHOP_CODE, else a prompt)")
       ->type_name("FILE");
+  app.add_flag("--remember", output.is_remembered,
+               "with --remember at the other end, too, the two devices are paired: from then on "
+               "nothing is typed between them");
   app.add_option("--user", output.user,
                  "started as root: whose rights files are touched with (default: who called sudo; "
                  "of a receiver else the folder's owner)")

@@ -27,6 +27,9 @@ struct OutputOptions {
   bool has_all_files = false;  ///< a line for each file, with its digest
   std::string user;            ///< whose files these are; empty: as find_user() has it
   bool is_p2p = false;         ///< the other end needs no address of ours: --p2p is enough
+  bool is_remembered = false;  ///< the two devices are to get to know each other
+  bool is_pairing = false;     ///< that alone is wanted
+  std::string device_name;     ///< by which this one introduces itself; empty: the host's
 };
 
 /// ExcludeWord: one --exclude, --include or --exclude-from; their order counts.
@@ -49,6 +52,7 @@ struct SendCommand {
   std::vector<ExcludeWord> excludes;
   bool is_dry_run = false;
   bool has_wait = false;  ///< --wait was given
+  std::string device;     ///< the paired device that it is sent to; empty: by the code
 };
 
 struct RecvCommand {
@@ -59,6 +63,25 @@ struct RecvCommand {
   std::string name;                  ///< shown to who looks for receivers; empty: the host's
   bool is_hidden = false;            ///< does not answer who looks for receivers
   bool is_dry_run = false;
+};
+
+/// PairCommand: one of the two sides, which one is seen when the other one is looked for.
+struct PairCommand {
+  std::string to;      ///< name or address of the other; empty: whoever pairs on a link
+  std::string listen;  ///< where it is waited for
+  std::string interface;
+  OutputOptions output;
+};
+
+struct PeersCommand {
+  std::string name, new_name;               ///< of what is changed
+  std::optional<std::string> rule, folder;  ///< of `set`
+  enum class Verb { list, rename, forget, set } verb = Verb::list;
+  bool is_json = false;
+};
+
+struct ReceiptCommand {
+  std::string file;
 };
 
 struct WatchOptions {

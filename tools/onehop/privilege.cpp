@@ -117,19 +117,36 @@ CallerRights::~CallerRights() {
   (void)crypto::forbid_core_dumps();  // the kernel resets the flag with the ids
 }
 
-std::string rate_memory_file(const std::optional<User>& user) {
-  constexpr const char* name = "/start-rates.json";
-  if (const char* own = std::getenv("ONEHOP_STATE_DIR"); own != nullptr)
+namespace {
+
+struct UserPlace {
+  const char *own, *xdg;  ///< environment variables
+  const char* in_home;
+};
+
+std::string place_of(const std::optional<User>& user, const UserPlace& place, const char* name) {
+  if (const char* own = std::getenv(place.own); own != nullptr)
     return *own == '\0' ? "" : std::string{own} + name;
   // The XDG base directory specification: a relative path is to be ignored.
-  if (const char* xdg = std::getenv("XDG_STATE_HOME"); xdg != nullptr && *xdg == '/')
+  if (const char* xdg = std::getenv(place.xdg); xdg != nullptr && *xdg == '/')
     return std::string{xdg} + "/onehop" + name;
   // Under sudo HOME may be root's; whose files these are is what our user id will say.
   const bool is_own = !user && std::getenv("SUDO_UID") == nullptr;
   const char* home = is_own ? std::getenv("HOME") : nullptr;
   const passwd* const found = ::getpwuid(user ? user->uid : ::getuid());
   if ((home == nullptr || *home != '/') && found != nullptr) home = found->pw_dir;
-  return home != nullptr && *home == '/' ? std::string{home} + "/.local/state/onehop" + name : "";
+  return home != nullptr && *home == '/' ? std::string{home} + place.in_home + name : "";
+}
+
+}  // namespace
+
+std::string rate_memory_file(const std::optional<User>& user) {
+  return place_of(user, {"ONEHOP_STATE_DIR", "XDG_STATE_HOME", "/.local/state/onehop"},
+                  "/start-rates.json");
+}
+
+std::string device_folder(const std::optional<User>& user) {
+  return place_of(user, {"ONEHOP_CONFIG_DIR", "XDG_CONFIG_HOME", "/.config/onehop"}, "/pairing");
 }
 
 }  // namespace onehop::tool

@@ -55,4 +55,10 @@ class CallerRights {
 ///   ~/.local/state/onehop/...; empty where there is no home or ONEHOP_STATE_DIR is set and empty
 [[nodiscard]] std::string rate_memory_file(const std::optional<User>& user = {});
 
+/// device_folder is where a user's device key and paired devices are, and nothing else:
+///
+///   $ONEHOP_CONFIG_DIR/pairing, else $XDG_CONFIG_HOME/onehop/pairing, else
+///   ~/.config/onehop/pairing; empty where there is no home or ONEHOP_CONFIG_DIR is set and empty
+[[nodiscard]] std::string device_folder(const std::optional<User>& user = {});
+
 }  // namespace onehop::tool

@@ -259,6 +259,9 @@ class Program {
   DoctorOptions doctor_;
   WatchOptions watch_;
   RingsOptions rings_;
+  PairCommand pair_;
+  PeersCommand peers_;
+  ReceiptCommand receipt_;
 #if ONEHOP_HAS_P2P
   p2p::P2pCommand p2p_;
 #endif
@@ -285,6 +288,9 @@ Program::Program() {
   add(add_recv_command(app_, recv_), [this] { return recv_command(std::move(recv_)); });
   add(app_.add_subcommand("code", "print a new code of full length, for both ends of a script"),
       [] { return code_command(); });
+  add(add_pair_command(app_, pair_), [this] { return pair_command(std::move(pair_)); });
+  add(add_peers_command(app_, peers_), [this] { return peers_command(peers_); });
+  add(add_receipt_command(app_, receipt_), [this] { return receipt_command(receipt_); });
   add(add_doctor_command(app_, doctor_), [this] { return doctor_command(doctor_); });
   add(add_watch_command(app_, watch_), [this] { return watch_command(watch_); });
   add(add_rings_command(app_, rings_), [this] { return rings_command(rings_); });
@@ -330,7 +336,8 @@ int Program::run(int argc, char** argv) {
     return static_cast<int>(ExitCode::internal_error);
   }
   if (const auto error = value_fault(app_)) return refuse(app_, *error, words);
-  for (OutputOptions* output : {&send_.output, &recv_.output}) output->is_verbose |= is_verbose_;
+  for (OutputOptions* output : {&send_.output, &recv_.output, &pair_.output})
+    output->is_verbose |= is_verbose_;
   for (const auto& [command, run_it] : commands_) {
     if (!command->parsed()) continue;
     if (command->get_name() == "send" || command->get_name() == "recv")

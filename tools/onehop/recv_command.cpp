@@ -14,6 +14,7 @@
 #include "engine/disk/clean.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/confinement.hpp"
+#include "tools/onehop/devices.hpp"
 #include "tools/onehop/finding.hpp"
 #include "tools/onehop/frontend.hpp"
 #include "tools/onehop/preflight.hpp"
@@ -45,10 +46,28 @@ Result<void> check_machine(const api::ReceiveOptions& options) {
 }
 
 Result<void> take_code(const RecvCommand& command, api::Transfer& transfer) {
-  if (command.output.code_file.empty() && std::getenv("ONEHOP_CODE") == nullptr) return success();
+  if (!has_code(command.output)) return success();
   ONEHOP_TRY(code,
              session::read_code({.file = command.output.code_file, .is_prompt_allowed = false}));
   return transfer::result_of(transfer.set_code(code.text()));
+}
+
+/// take_devices gives the folders of paired devices that have one of their own.
+Result<std::vector<std::string>> take_devices(const RecvCommand& command,
+                                              const std::optional<User>& user,
+                                              api::Transfer& transfer) {
+  std::vector<std::string> folders;
+  if (device_folder(user).empty()) return folders;
+  ONEHOP_TRYV(transfer::result_of(transfer.set_devices(devices_of(user, command.output))));
+  ONEHOP_TRY(book, read_peers(user));
+  for (const pair::Peer& peer : book.peers()) {
+    if (peer.rule != pair::Rule::accept || peer.folder.empty()) continue;
+    if (const auto checked = check_folder(peer.folder); checked.has_error())
+      return Error{ExitCode::local_file_error, "receive from " + peer.name,
+                   checked.error().message(), "onehop peers set NAME --dir FOLDER names another"};
+    folders.push_back(peer.folder);
+  }
+  return folders;
 }
 
 /// Sockets and rings are opened first, while the privileges are there. All else is its user's.
@@ -66,12 +85,19 @@ Result<void> open(const RecvCommand& command, const std::optional<User>& user, F
     ONEHOP_TRYV(check_files(options));
   }
   ONEHOP_TRYV(take_code(command, transfer));
+  ONEHOP_TRY(accepted, take_devices(command, user, transfer));
   frontend.let_watch();
-  frontend.let_find(answering_of(command));
+  if (auto answering = answering_of(command)) {
+    ONEHOP_TRY(hash, peer_hash_of(user));
+    answering->peer_hash = std::move(hash);
+    frontend.let_find(std::move(answering));
+  }
   return confine_transfer({.options = options.common,
                            .output = command.output,
                            .destination = options.stream_fd < 0 ? options.directory : "",
                            .listen = options.listen,
+                           .accepted = std::move(accepted),
+                           .devices = command.output.is_remembered ? device_folder(user) : "",
                            .stream_fd = options.stream_fd,
                            .is_other_user = user.has_value()},
                           frontend.reporter());
@@ -173,6 +199,7 @@ ExitCode recv_command(RecvCommand command) {
   }
   command.output.is_p2p = command.p2p.is_wanted;
   command.output.has_all_files = command.transfer.common.has_all_files;
+  command.output.device_name = command.name;
   Frontend frontend{command.output, "recv"};
   if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
   command.transfer.common.command_line = command_line();

@@ -9,6 +9,7 @@
 #include "engine/list/scan_arguments.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/confinement.hpp"
+#include "tools/onehop/devices.hpp"
 #include "tools/onehop/finding.hpp"
 #include "tools/onehop/frontend.hpp"
 #include "tools/onehop/preflight.hpp"
@@ -53,15 +54,22 @@ Result<void> open(const SendCommand& command, const std::optional<User>& user, F
   if (user) {
     ONEHOP_TRYV(check_files(options));
   }
-  ONEHOP_TRY(code, session::read_code({.file = command.output.code_file,
-                                       .is_hidden = command.output.is_code_hidden}));
-  ONEHOP_TRYV(transfer::result_of(transfer.set_code(code.text())));
+  if (!command.device.empty() || command.output.is_remembered) {
+    ONEHOP_TRYV(transfer::result_of(
+        transfer.set_devices(devices_of(user, command.output, command.device))));
+  }
+  if (command.device.empty()) {
+    ONEHOP_TRY(code, session::read_code({.file = command.output.code_file,
+                                         .is_hidden = command.output.is_code_hidden}));
+    ONEHOP_TRYV(transfer::result_of(transfer.set_code(code.text())));
+  }
   frontend.let_watch();
   return confine_transfer({.options = options.common,
                            .output = command.output,
                            .sources = options.paths,
                            .to = options.to,
                            .state_file = options.rate_memory_file,
+                           .devices = command.output.is_remembered ? device_folder(user) : "",
                            .stream_fd = options.stream_fd,
                            .is_other_user = user.has_value()},
                           frontend.reporter());
@@ -146,6 +154,10 @@ ExitCode send_command(SendCommand command) {
     const auto listed = dry_run_as_user(command);
     return listed.has_value() ? ExitCode::done : frontend.fail(listed.error());
   }
+  if (const Addressee to = addressee_of(command.transfer.to); !to.device.empty()) {
+    command.device = to.device;
+    command.transfer.to = to.host;
+  }
   if (is_looked_for(command.transfer.to)) {
     const auto checked = check_early(command.transfer, user.value());
     if (checked.has_error()) return frontend.fail(checked.error());
@@ -153,7 +165,7 @@ ExitCode send_command(SendCommand command) {
 #if ONEHOP_HAS_P2P
   if (command.p2p.is_wanted) return send_over_group(std::move(command), user.value(), frontend);
 #endif
-  if (auto found = find_receiver(command, frontend.reporter()); found.has_error())
+  if (auto found = find_receiver(command, user.value(), frontend.reporter()); found.has_error())
     return frontend.fail(found.error());
   return transfer_files(command, user.value(), frontend);
 }

@@ -24,6 +24,9 @@ Transfer::~Transfer() = default;
 Error Transfer::check() const { return error_of(side_->check()); }
 Error Transfer::open() { return error_of(side_->open()); }
 Error Transfer::set_code(std::string_view code) { return error_of(side_->set_code(code)); }
+Error Transfer::set_devices(const Devices& devices) {
+  return error_of(side_->set_devices(devices));
+}
 void Transfer::interrupt() { side_->interrupt(); }
 void Transfer::answer(std::uint64_t offer, Answer answer) { side_->answer(offer, answer); }
 

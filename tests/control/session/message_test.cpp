@@ -98,10 +98,11 @@ bool is_accepted(T message, Change change) {
 
 TEST_CASE("the numbers of messages are those of the protocol", "[control][session]") {
   const std::string_view names[] = {
-      "Welcome",   "Refuse",    "Offer",     "ManifestPart", "VolumeEnd", "Accept",
-      "ClaimPart", "DataReady", "PathReady", "BlockDigests", "FileRoot",  "FileDone",
-      "Complete",  "Bye",       "Failure",   "KeepAlive",    "Restart",   "Restarted",
-      "Hello",     "Busy",      "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256"};
+      "Welcome",   "Refuse",       "Offer",     "ManifestPart",  "VolumeEnd",
+      "Accept",    "ClaimPart",    "DataReady", "PathReady",     "BlockDigests",
+      "FileRoot",  "FileDone",     "Complete",  "Bye",           "Failure",
+      "KeepAlive", "Restart",      "Restarted", "Hello",         "Busy",
+      "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256", "Introduce"};
   CHECK(std::variant_size_v<Message> == std::size(names));
   for (const Message& message : samples())
     CHECK(name_of(type_of(message)) == names[static_cast<std::size_t>(type_of(message)) - 1]);
@@ -145,7 +146,7 @@ TEST_CASE("unknown types and excessive lengths are refused by the header alone",
     return decode_message_header(bytes).has_value();
   };
   CHECK_FALSE(header(0, 0));
-  CHECK_FALSE(header(25, 0));
+  CHECK_FALSE(header(26, 0));
   CHECK_FALSE(header(255, 0));
   CHECK(header(4, message_body_bytes_max));
   CHECK_FALSE(header(4, message_body_bytes_max + 1));
