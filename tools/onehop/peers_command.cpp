@@ -18,18 +18,17 @@ namespace onehop::tool {
 namespace {
 
 void list(const pair::PeerBook& book, const std::string& folder, bool is_json) {
+  OutputOptions output;
+  output.is_json = is_json;
+  const Reporter reporter{output, "peers"};
   for (const pair::Peer& peer : book.peers()) {
     const std::string rule{pair::rule_words[static_cast<std::size_t>(peer.rule)]};
-    if (is_json)
-      fmt::print("{}\n", Json({{"schema_version", schema_version},
-                               {"type", "device"},
-                               {"device", peer.name},
-                               {"fingerprint", pair::fingerprint(peer.key)},
-                               {"rule", rule},
-                               {"folder", peer.folder.empty() ? Json{} : Json(peer.folder)},
-                               {"paired", peer.paired}})
-                             .dump(-1, ' ', false, Json::error_handler_t::replace));
-    else
+    reporter.event("device", {{"device", peer.name},
+                              {"fingerprint", pair::fingerprint(peer.key)},
+                              {"rule", rule},
+                              {"folder", peer.folder.empty() ? Json{} : Json(peer.folder)},
+                              {"paired", peer.paired}});
+    if (!is_json)
       fmt::print("{}  key {}  paired {}  {}{}\n", peer.name, pair::fingerprint(peer.key),
                  peer.paired, rule, peer.folder.empty() ? "" : " into " + peer.folder);
   }
