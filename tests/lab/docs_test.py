@@ -48,6 +48,7 @@ ELSEWHERE = {
     "tools/check": "it runs this test",
     "tools/distros": "tools/check distros plays it",
     "onehop send video.mkv": "program find finds a receiver, and sends to one that is named",
+    "onehop pair": "program pair has two hosts pair",
 }
 
 

@@ -43,6 +43,7 @@ class Runner {
       ONEHOP_TRYV(sleep(spec_.omit_seconds));
     }
     costs_.usage.open_span();
+    costs_.usage.open_softirq();
     costs_.first.machine = costs_.read_machine();
     if (!costs_.is_whole_life) {
       ONEHOP_TRYV(read_ends(costs_.first));
