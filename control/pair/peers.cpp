@@ -44,6 +44,10 @@ Result<Peer> read_peer(std::string_view text, const std::string& where) {
                "Put it right, or remove the file and pair anew"};
 }
 
+Error forgotten(const std::string& name) {
+  return {ExitCode::usage, "find the device " + name, "it was forgotten meanwhile", ""};
+}
+
 }  // namespace
 
 bool is_peer_name(std::string_view name) {
@@ -59,17 +63,32 @@ Result<PeerBook> PeerBook::open(const std::string& folder, uid_t owner, bool is_
   ONEHOP_TRY(own, PrivateFolder::open(folder + "/peers", owner, is_made));
   if (!own) return book;
   book.folder_ = std::move(own);
-  for (const std::string& name : book.folder_->names(file_ending)) {
-    ONEHOP_TRY(text, book.folder_->read(name));
+  ONEHOP_TRYV(book.read());
+  return book;
+}
+
+Result<void> PeerBook::read() {
+  peers_.clear();
+  for (const std::string& name : folder_->names(file_ending)) {
+    ONEHOP_TRY(text, folder_->read(name));
     if (!text) continue;  // forgotten meanwhile
-    ONEHOP_TRY(peer, read_peer(*text, book.folder_->path_of(name)));
-    if (book.find(peer.name) != nullptr || book.find(peer.key) != nullptr || file_of(peer) != name)
-      return Error{ExitCode::local_file_error, "read " + book.folder_->path_of(name),
+    ONEHOP_TRY(peer, read_peer(*text, folder_->path_of(name)));
+    if (find(peer.name) != nullptr || find(peer.key) != nullptr || file_of(peer) != name)
+      return Error{ExitCode::local_file_error, "read " + folder_->path_of(name),
                    "another file has the same name or key, or its own name is not that of its key",
                    "Remove one of them"};
-    book.peers_.push_back(std::move(peer));
+    peers_.push_back(std::move(peer));
   }
-  return book;
+  return success();
+}
+
+// Another process may have changed what was read at the start: it counts, and not ours.
+Result<Fd> PeerBook::lock_and_read() {
+  if (!folder_)
+    return Error{ExitCode::internal_error, "keep a device", "its folder is not open", ""};
+  ONEHOP_TRY(lock, folder_->lock());
+  ONEHOP_TRYV(read());
+  return std::move(lock);
 }
 
 const Peer* PeerBook::find(std::string_view name) const {
@@ -83,12 +102,12 @@ const Peer* PeerBook::find(const PublicKey& key) const {
 }
 
 Result<void> PeerBook::write(const Peer& peer) {
-  if (!folder_)
-    return Error{ExitCode::internal_error, "keep a device", "its folder is not open", ""};
   return folder_->write(file_of(peer), text_of(peer));
 }
 
 Result<std::string> PeerBook::keep(Peer peer) {
+  const auto lock = lock_and_read();
+  if (lock.has_error()) return lock.error();
   if (const Peer* known = find(peer.key)) {
     peer.name = known->name;
     peer.rule = known->rule;
@@ -111,7 +130,10 @@ Result<std::string> PeerBook::keep(Peer peer) {
 }
 
 Result<void> PeerBook::change(const std::string& name, const Peer& changed) {
+  const auto lock = lock_and_read();
+  if (lock.has_error()) return lock.error();
   const auto at = std::ranges::find(peers_, name, &Peer::name);
+  if (at == peers_.end()) return forgotten(name);
   if (changed.name != name && find(changed.name) != nullptr)
     return Error{ExitCode::usage, "rename " + name, "another device is called " + changed.name,
                  "Choose another name, or forget that one"};
@@ -121,7 +143,10 @@ Result<void> PeerBook::change(const std::string& name, const Peer& changed) {
 }
 
 Result<void> PeerBook::forget(const std::string& name) {
+  const auto lock = lock_and_read();
+  if (lock.has_error()) return lock.error();
   const auto at = std::ranges::find(peers_, name, &Peer::name);
+  if (at == peers_.end()) return forgotten(name);
   ONEHOP_TRYV(folder_->remove(file_of(*at)));
   peers_.erase(at);
   return success();

@@ -35,7 +35,8 @@ struct Peer {
 /// is_peer_name: 1 to 63 bytes of UTF-8 that a terminal shows as they are.
 [[nodiscard]] bool is_peer_name(std::string_view name);
 
-/// PeerBook is the folder of the devices.
+/// PeerBook is the folder of the devices. Whatever writes reads the folder again, under a lock: it
+/// keeps what another process has changed since.
 class PeerBook {
  public:
   /// open: `folder` is the one above; nothing is made before something is kept. Error 8.
@@ -53,6 +54,8 @@ class PeerBook {
 
  private:
   PeerBook() = default;
+  [[nodiscard]] Result<void> read();
+  [[nodiscard]] Result<Fd> lock_and_read();
   [[nodiscard]] Result<void> write(const Peer& peer);
   std::optional<PrivateFolder> folder_;
   std::vector<Peer> peers_;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sodium.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,6 +104,12 @@ Result<void> PrivateFolder::write(const std::string& name, std::string_view text
 Result<void> PrivateFolder::remove(const std::string& name) const {
   if (::unlinkat(fd_.get(), name.c_str(), 0) != 0) return file_error(path_of(name));
   return success();
+}
+
+Result<Fd> PrivateFolder::lock() const {
+  Fd own{::openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (!own.is_open() || ::flock(own.get(), LOCK_EX) != 0) return file_error(path_);
+  return own;
 }
 
 std::vector<std::string> PrivateFolder::names(std::string_view ending) const {

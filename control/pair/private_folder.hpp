@@ -35,6 +35,8 @@ class PrivateFolder {
   [[nodiscard]] Result<void> write(const std::string& name, std::string_view text,
                                    bool is_new = false) const;
   [[nodiscard]] Result<void> remove(const std::string& name) const;
+  /// lock waits until no other process has it; what is returned holds it. Syscalls: openat, flock.
+  [[nodiscard]] Result<Fd> lock() const;
   /// names of files that end so, sorted. Syscalls: those of opendir(), readdir().
   [[nodiscard]] std::vector<std::string> names(std::string_view ending) const;
   [[nodiscard]] std::string path_of(const std::string& name) const { return path_ + "/" + name; }

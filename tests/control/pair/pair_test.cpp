@@ -131,6 +131,24 @@ TEST_CASE("devices are kept under a name each, and by their keys", "[control][pa
   CHECK(folder.book().find("box") == nullptr);
 }
 
+TEST_CASE("K9 what another process changed is not written over", "[control][pair]") {
+  const Folder folder;
+  PeerBook user = folder.book();
+  REQUIRE(user.keep(peer(1, "laptop")).has_value());
+  PeerBook running = folder.book();
+  Peer refused = *user.find("laptop");
+  refused.rule = Rule::refuse;
+  REQUIRE(user.change("laptop", refused).has_value());
+  REQUIRE(running.keep(peer(1, "laptop")).has_value());
+  CHECK(folder.book().find("laptop")->rule == Rule::refuse);
+  // A name that another process has given meanwhile is not given twice: no book would open then.
+  REQUIRE(user.keep(peer(2, "box")).has_value());
+  CHECK(running.keep(peer(3, "box")).value() == "box-2");
+  CHECK(folder.book().peers().size() == 3);
+  REQUIRE(user.forget("box").has_value());
+  CHECK(running.forget("box").error().code == ExitCode::usage);
+}
+
 TEST_CASE("a damaged file of a device is named, and none is taken", "[control][pair]") {
   const Folder folder;
   PeerBook book = folder.book();
