@@ -64,6 +64,12 @@ Task<Result<void>> introduce(std::shared_ptr<Channel> channel, Role role,
                     "--remember",
         "Run onehop pair at both, or give --remember to both");
   }
+  // Who came by its certificate is known: it brings no other key, and changes nothing of its own.
+  if (channel->device() != nullptr) {
+    if (role == Role::receiver) channel->send(Introduce{});
+    co_return introduction_error(ExitCode::authentication_failed,
+                                 "it came as a paired device, and not by the code", "");
+  }
   const Role other = role == Role::sender ? Role::receiver : Role::sender;
   const auto peer = peer_of(channel->ssl(), *heard, other, binding, options);
   const Result<void> kept = peer ? host.on_introduced(peer.value()) : Result<void>{peer.error()};

@@ -39,7 +39,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         acceptor_{io},
         port_{options_.port},
         progress_timer_{io},
-        tls_{TlsContext::make({.role = Role::receiver, .device = options_.device}, code)},
+        tls_{TlsContext::make({.role = Role::receiver, .device = options_.certified()}, code)},
         admission_{options_.limits.guess_pause},
         renew_timer_{io} {}
 
@@ -306,7 +306,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   [[nodiscard]] const std::shared_ptr<TlsContext>& tls() const { return tls_.value(); }
   [[nodiscard]] bool is_burnt() const { return tls()->proofs().is_burnt(); }
   [[nodiscard]] bool has_devices() const {
-    return options_.device != nullptr && !options_.device->peers.empty();
+    return tls()->device() != nullptr && !tls()->device()->peers.empty();
   }
   [[nodiscard]] Error burnt(const char* hint = "Start again with a new code") const {
     return burnt_error(tls()->proofs().failures(), hint);

@@ -60,7 +60,8 @@ class ConnectedSender final : public SendSession,
       if (!channel) co_return SessionEnd{channel.error().code, channel.error()};
       channel_ = std::move(channel).value();
       channel_->start();
-      if (send_options_.introduction != Introduction::none) {
+      // A paired device is known already.
+      if (send_options_.introduction != Introduction::none && channel_->device() == nullptr) {
         const auto known =
             co_await introduce(channel_, Role::sender, send_options_, send_host_, {});
         if (send_options_.introduction == Introduction::only) {

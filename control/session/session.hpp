@@ -225,6 +225,10 @@ struct SessionOptions {
   /// The own device and those that are paired with it; null: none.
   std::shared_ptr<const pair::Identity> device;
   Introduction introduction = Introduction::none;
+  /// certified is `device` where a certificate lets its peers in; to pair, the code alone counts.
+  [[nodiscard]] std::shared_ptr<const pair::Identity> certified() const {
+    return introduction == Introduction::only ? nullptr : device;
+  }
 };
 
 // --- sending

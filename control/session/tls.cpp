@@ -272,8 +272,13 @@ void on_binder(SSL* ssl, std::function<void()> call) {
 HandshakeFailure classify_handshake(SSL* ssl, unsigned long openssl_error) noexcept {
   const Notes* notes = notes_of(ssl);
   const bool is_server = ::SSL_is_server(ssl) == 1;
+  if (notes != nullptr && notes->pinned && notes->is_key_other)
+    return HandshakeFailure::changed_key;
+  // What check_certificate() has the other end say. Any other failure is none of our key's.
   if (notes != nullptr && notes->pinned)
-    return notes->is_key_other ? HandshakeFailure::changed_key : HandshakeFailure::own_key_refused;
+    return ERR_GET_REASON(openssl_error) == SSL_R_SSLV3_ALERT_BAD_CERTIFICATE
+               ? HandshakeFailure::own_key_refused
+               : HandshakeFailure::not_onehop;
   if (has_failed_proof(ssl))
     return notes->is_identity_known ? HandshakeFailure::wrong_code : HandshakeFailure::wrong_role;
   switch (ERR_GET_REASON(openssl_error)) {
