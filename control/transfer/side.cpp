@@ -86,10 +86,11 @@ session::SessionEnd Side::told(const session::SessionEnd& end) const {
 }
 
 Result<void> Side::keep(pair::Peer device) {
-  // What a terminal does not show as it is, and what --to takes for a port, is no name here.
+  // What a terminal does not show as it is, or --to takes for a port or a place, is no name here.
   if (display_name(device.name) != device.name)
     device.name = "device-" + pair::fingerprint(device.key).substr(0, 4);
-  std::ranges::replace(device.name, ':', '-');
+  std::ranges::replace_if(
+      device.name, [](char c) { return c == ':' || c == '@'; }, '-');
   device.paired = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
   const std::string print = pair::fingerprint(device.key);
   ONEHOP_TRY(name, book_->keep(std::move(device)));

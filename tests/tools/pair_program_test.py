@@ -171,6 +171,13 @@ def test_peers_are_listed_renamed_and_forgotten(onehop) -> None:
         world.done("bob", "peers", "rename", "the box", "a@b", code=USAGE)
         world.done("bob", "peers", "set", "the box", "--rule", "maybe", code=USAGE)
         world.done("bob", "peers", "set", "the box", "--dir", "/no/such", code=LOCAL)
+        world.done("bob", "peers", "set", "the box", "--dir", "two\nlines", code=USAGE)
+        gone = world.work / "gone"
+        gone.mkdir()
+        world.done("bob", "peers", "set", "the box", "--dir", gone)
+        gone.rmdir()
+        world.done("bob", "peers", "set", "the box", "--rule", "refuse")
+        world.done("bob", "peers", "set", "the box", "--rule", "ask", "--dir", "none")
         listed = world.done("bob", "peers", "--json").events("device")
         check([one["device"] for one in listed] == ["the box"] and listed[0]["rule"] == "ask",
               f"{listed}")
@@ -182,6 +189,34 @@ def test_peers_are_listed_renamed_and_forgotten(onehop) -> None:
         world.check_refused(world.send_to(), AUTH, "has forgotten this device", "onehop pair")
         check("none that is known here" in receiver.text(), f"{receiver.text()}")
         world.done("ann", "send", "/etc/hostname", "--to", f"nobody@{world.address}", code=USAGE)
+
+
+def test_K9_a_paired_device_pairs_nothing_without_the_code(onehop) -> None:
+    with Pair(onehop) as world:
+        world.pair()
+        before = (world.files("bob") / "peers").iterdir().__next__().read_text()
+        shows = world.run_as("bob", "pair", "--listen", world.address, "--json", code=CODE)
+        shows.wait_for(lambda: shows.events("start"), "it waits")
+        world.check_refused(world.send_to(options=("--remember", )), AUTH, "forgotten this device")
+        check(shows.process.poll() is None and not shows.events("paired"), "it waits for the code")
+        shows.process.terminate()
+        shows.code()
+        after = (world.files("bob") / "peers").iterdir().__next__().read_text()
+        check(after == before, "and nothing was kept")
+        # Who is known is not asked again.
+        receiver = world.waiting("bob", "--remember")
+        world.done("bob", "peers", "set", "ann", "--rule", "accept")
+        sender = world.send_to(options=("--remember", ))
+        check(not sender.events("paired") and not receiver.events("paired"), "nobody is kept anew")
+        sender.process.terminate()
+
+
+def test_K9_a_code_is_not_passed_over(onehop) -> None:
+    with Pair(onehop) as world:
+        world.pair()
+        sender = world.run_as("ann", "send", "/etc/hostname", "--to", f"bob@{world.address}",
+                              code=CODE)
+        check(sender.code() == USAGE and "a code was given" in sender.text(), sender.text())
 
 
 def test_K9_a_key_that_changed_is_refused(onehop) -> None:

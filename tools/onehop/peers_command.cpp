@@ -52,21 +52,29 @@ Result<void> change(pair::PeerBook& book, const PeersCommand& command) {
     changed.rule = static_cast<pair::Rule>(std::ranges::find(pair::rule_words, *command.rule) -
                                            pair::rule_words.begin());
   if (command.folder)
-    changed.folder = command.folder->empty()
+    changed.folder = *command.folder == "none"
                          ? ""
                          : std::filesystem::absolute(*command.folder).lexically_normal().string();
-  if (!changed.folder.empty() && ::access(changed.folder.c_str(), W_OK | X_OK) != 0)
+  if (std::ranges::any_of(changed.folder, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+    return Error{ExitCode::usage, "receive into that folder", "its name has control characters",
+                 "Choose another one"};
+  // Where it only was named before and has gone, the device can still be refused.
+  if (command.folder && !changed.folder.empty() &&
+      ::access(changed.folder.c_str(), W_OK | X_OK) != 0)
     return errno_error(ExitCode::local_file_error, "receive into " + changed.folder,
                        "Make the folder first");
   return book.change(command.name, changed);
 }
 
 Result<void> run(const PeersCommand& command) {
-  const std::string folder = device_folder();
+  // As 'pair', 'send' and 'recv' do: those of whoever called sudo.
+  ONEHOP_TRY(user, find_user({}, {}));
+  ONEHOP_TRYV(become(user));
+  const std::string folder = device_folder(user);
   if (folder.empty())
     return Error{ExitCode::local_file_error, "read paired devices", "this user has no home folder",
                  "Set ONEHOP_CONFIG_DIR to a folder of its own"};
-  ONEHOP_TRY(book, read_peers(std::nullopt));
+  ONEHOP_TRY(book, read_peers(user));
   if (command.verb != PeersCommand::Verb::list) return change(book, command);
   list(book, folder, command.is_json);
   return success();
@@ -105,7 +113,7 @@ CLI::App* add_peers_command(CLI::App& app, PeersCommand& peers) {
   set->add_option("--rule", peers.rule, "ask a person (default), accept, or refuse")
       ->check(CLI::IsMember({"ask", "accept", "refuse"}));
   set->add_option("--dir", peers.folder,
-                  "with accept: the folder for its files; '': the one of recv --dir")
+                  "with accept: the folder for its files; none: the one of recv --dir")
       ->type_name("FOLDER");
   command->footer("Example: onehop peers set laptop --rule accept --dir ~/Incoming");
   return command;

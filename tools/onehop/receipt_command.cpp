@@ -21,11 +21,11 @@ namespace {
 /// What stands before the signature, of which the last value is the key.
 constexpr std::string_view key_mark = ",\n\"device_key\": \"";
 
-std::string owner_of(const pair::PublicKey& key) {
-  const auto book = read_peers(std::nullopt);
+std::string owner_of(const pair::PublicKey& key, const std::optional<User>& user) {
+  const auto book = read_peers(user);
   if (book.has_value())
     if (const pair::Peer* peer = book.value().find(key)) return "the paired device " + peer->name;
-  const auto folder = pair::PrivateFolder::open(device_folder(), ::geteuid(), false);
+  const auto folder = pair::PrivateFolder::open(device_folder(user), ::geteuid(), false);
   if (folder.has_value() && folder.value()) {
     const auto own = pair::DeviceKey::read(*folder.value());
     if (own.has_value() && own.value() && own.value()->public_key() == key) return "this device";
@@ -37,6 +37,8 @@ Result<void> check(const std::string& file) {
   const auto fault = [&](ExitCode code, const char* cause, const char* hint) {
     return Error{code, "check the receipt " + file, cause, hint};
   };
+  ONEHOP_TRY(user, find_user({}, {}));
+  ONEHOP_TRYV(become(user));
   const TextFile in{file};
   if (in.fail()) return errno_error(ExitCode::local_file_error, "read the receipt " + file);
   const std::string text = in.str();
@@ -61,7 +63,7 @@ Result<void> check(const std::string& file) {
   if (!pair::is_signed(key, hash.finish(), signature))
     return fault(ExitCode::verification_failed,
                  "it was changed after it was signed, or the signature is another receipt's", "");
-  const std::string owner = owner_of(key);
+  const std::string owner = owner_of(key, user);
   if (owner.empty())
     return fault(ExitCode::authentication_failed,
                  "it is whole, and signed by a device that is not known here",

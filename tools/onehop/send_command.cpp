@@ -155,6 +155,10 @@ ExitCode send_command(SendCommand command) {
     return listed.has_value() ? ExitCode::done : frontend.fail(listed.error());
   }
   if (const Addressee to = addressee_of(command.transfer.to); !to.device.empty()) {
+    if (has_code(command.output))
+      return frontend.fail({ExitCode::usage, "send to " + to.device,
+                            "a code was given, and a paired device has none",
+                            "Leave out --code-file and ONEHOP_CODE, or name an address alone"});
     command.device = to.device;
     command.transfer.to = to.host;
   }
