@@ -22,8 +22,8 @@
 
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"
+#include "engine/base/system/wake_fd.hpp"
 #include "engine/base/telemetry.hpp"
-#include "engine/base/wake_fd.hpp"
 #include "engine/port/port.hpp"
 #include "engine/port/udp_reservation.hpp"
 #include "engine/wire/l2_l4.hpp"

@@ -7,8 +7,8 @@
 
 #include <cerrno>
 
-#include "engine/base/address.hpp"
-#include "engine/base/interface.hpp"
+#include "engine/base/system/address.hpp"
+#include "engine/base/system/interface.hpp"
 #include "xdp/steer.hpp"
 
 namespace onehop::xdp {

@@ -2,7 +2,7 @@
 // LocalRights: Rights of a process that has them itself.
 #pragma once
 
-#include "engine/base/rights.hpp"
+#include "engine/base/system/rights.hpp"
 
 namespace onehop::xdp {
 

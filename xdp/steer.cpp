@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/base/driver_quirks.hpp"
+#include "engine/base/system/driver_quirks.hpp"
 #include "engine/base/units.hpp"
 
 extern "C" {

@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/base/interface.hpp"
-#include "engine/base/rights.hpp"
+#include "engine/base/system/interface.hpp"
+#include "engine/base/system/rights.hpp"
 #include "xdp/steer_config.h"
 
 namespace onehop::xdp {

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "engine/base/driver_quirks.hpp"
+#include "engine/base/system/driver_quirks.hpp"
 #include "xdp/afxdp_layout.hpp"
 #include "xdp/local_rights.hpp"
 #include "xdp/rx_chunks.hpp"

@@ -22,8 +22,8 @@
 #include <string>
 
 #include "engine/base/fd.hpp"
-#include "engine/base/mapping.hpp"
 #include "engine/base/result.hpp"
+#include "engine/base/system/mapping.hpp"
 #include "engine/base/units.hpp"
 #include "xdp/xsk.hpp"
 

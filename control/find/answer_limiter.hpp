@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <deque>
 
-#include "engine/base/address.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::find {

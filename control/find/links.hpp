@@ -12,9 +12,9 @@
 
 #include "control/find/message.hpp"
 #include "control/find/receivers.hpp"
-#include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
+#include "engine/base/system/address.hpp"
 
 namespace onehop::find {
 

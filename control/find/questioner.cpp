@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "engine/base/interface.hpp"
+#include "engine/base/system/interface.hpp"
 
 namespace onehop::find {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "control/find/message.hpp"
-#include "engine/base/address.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop::find {

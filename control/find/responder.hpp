@@ -30,7 +30,7 @@
 
 #include "control/find/answer_limiter.hpp"
 #include "control/find/links.hpp"
-#include "engine/base/netlink.hpp"
+#include "engine/base/system/netlink.hpp"
 
 namespace onehop::find {
 

@@ -50,19 +50,19 @@
 // the control thread, by tests and by simulators.
 #pragma once
 
-#include "control/law/aggregate_meter.hpp"
-#include "control/law/aggregate_room.hpp"
-#include "control/law/capacity.hpp"
 #include "control/law/controller.hpp"
-#include "control/law/drain_meter.hpp"
-#include "control/law/hidden_queue.hpp"
-#include "control/law/late_queue.hpp"
-#include "control/law/loss_discriminator.hpp"
-#include "control/law/port_audit.hpp"
-#include "control/law/refusal_limit.hpp"
+#include "control/law/estimate/aggregate_meter.hpp"
+#include "control/law/estimate/aggregate_room.hpp"
+#include "control/law/estimate/capacity.hpp"
+#include "control/law/estimate/drain_meter.hpp"
+#include "control/law/estimate/hidden_queue.hpp"
+#include "control/law/estimate/late_queue.hpp"
+#include "control/law/estimate/loss_discriminator.hpp"
+#include "control/law/estimate/port_audit.hpp"
+#include "control/law/estimate/sawtooth_meter.hpp"
+#include "control/law/estimate/starvation_probe.hpp"
 #include "control/law/safe_range.hpp"
-#include "control/law/sawtooth_meter.hpp"
-#include "control/law/starvation_probe.hpp"
+#include "control/law/term/refusal_limit.hpp"
 
 namespace onehop::law {
 

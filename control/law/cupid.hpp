@@ -9,11 +9,11 @@
 // others.
 #pragma once
 
-#include "control/law/airtime_share.hpp"
 #include "control/law/controller.hpp"
-#include "control/law/frame_ratio.hpp"
+#include "control/law/estimate/frame_ratio.hpp"
 #include "control/law/notice.hpp"
 #include "control/law/safe_range.hpp"
+#include "control/law/term/airtime_share.hpp"
 
 namespace onehop::law {
 

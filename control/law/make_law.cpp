@@ -10,10 +10,10 @@
 #include "control/law/auto_law.hpp"
 #include "control/law/cupid.hpp"
 #include "control/law/fixed.hpp"
-#include "control/law/loss_mask.hpp"
 #include "control/law/param_reader.hpp"
 #include "control/law/qcut.hpp"
 #include "control/law/safe_range.hpp"
+#include "control/law/term/loss_mask.hpp"
 #include "control/law/wdtcp.hpp"
 #include "engine/base/rate_text.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "control/law/estimate/queue_view.hpp"
 #include "control/law/param_reader.hpp"
-#include "control/law/queue_view.hpp"
 
 namespace onehop::law {
 

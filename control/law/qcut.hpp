@@ -19,7 +19,7 @@
 #pragma once
 
 #include "control/law/controller.hpp"
-#include "control/law/drain_meter.hpp"
+#include "control/law/estimate/drain_meter.hpp"
 #include "control/law/notice.hpp"
 
 namespace onehop::law {

@@ -19,15 +19,15 @@
 // Called by the rate loop on the control thread, by tests and by simulators.
 #pragma once
 
-#include "control/law/ack_frequency.hpp"
 #include "control/law/controller.hpp"
-#include "control/law/delay_bound.hpp"
-#include "control/law/frame_ratio.hpp"
-#include "control/law/outage.hpp"
-#include "control/law/own_queue_term.hpp"
-#include "control/law/paced_growth.hpp"
-#include "control/law/receiver_terms.hpp"
+#include "control/law/estimate/frame_ratio.hpp"
+#include "control/law/estimate/outage.hpp"
 #include "control/law/safe_range_params.hpp"
+#include "control/law/term/ack_frequency.hpp"
+#include "control/law/term/delay_bound.hpp"
+#include "control/law/term/own_queue_term.hpp"
+#include "control/law/term/paced_growth.hpp"
+#include "control/law/term/receiver_terms.hpp"
 
 namespace onehop::law {
 

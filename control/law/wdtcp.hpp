@@ -35,14 +35,14 @@
 
 #include <cstdint>
 
-#include "control/law/aggregate_meter.hpp"
-#include "control/law/capacity.hpp"
 #include "control/law/controller.hpp"
-#include "control/law/drain_meter.hpp"
-#include "control/law/hidden_queue.hpp"
+#include "control/law/estimate/aggregate_meter.hpp"
+#include "control/law/estimate/capacity.hpp"
+#include "control/law/estimate/drain_meter.hpp"
+#include "control/law/estimate/hidden_queue.hpp"
+#include "control/law/estimate/sawtooth_meter.hpp"
 #include "control/law/notice.hpp"
 #include "control/law/safe_range.hpp"
-#include "control/law/sawtooth_meter.hpp"
 
 namespace onehop::law {
 

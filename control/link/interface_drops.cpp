@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/base/interface.hpp"
+#include "engine/base/system/interface.hpp"
 
 namespace onehop::link {
 

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "control/link/fact_source.hpp"
-#include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
+#include "engine/base/system/address.hpp"
 
 namespace onehop::link {
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <concepts>
 
-#include "engine/base/netlink_message.hpp"
+#include "engine/base/system/netlink_message.hpp"
 
 namespace onehop::link {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "engine/base/address.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop::link {

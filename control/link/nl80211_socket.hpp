@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "control/link/nl80211_message.hpp"
-#include "engine/base/netlink.hpp"
 #include "engine/base/result.hpp"
+#include "engine/base/system/netlink.hpp"
 
 namespace onehop::link {
 

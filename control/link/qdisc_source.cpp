@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "engine/base/netlink_message.hpp"
+#include "engine/base/system/netlink_message.hpp"
 
 namespace onehop::link {
 

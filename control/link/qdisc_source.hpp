@@ -18,7 +18,7 @@
 
 #include "control/link/fact_source.hpp"
 #include "control/link/qdisc_message.hpp"
-#include "engine/base/interface.hpp"
+#include "engine/base/system/interface.hpp"
 
 namespace onehop::link {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "control/link/nl80211_socket.hpp"
-#include "engine/base/netlink_message.hpp"
+#include "engine/base/system/netlink_message.hpp"
 
 namespace onehop::link {
 

@@ -10,7 +10,7 @@
 
 #include "control/link/fact_source.hpp"
 #include "control/link/poll_budget.hpp"
-#include "engine/base/text_file.hpp"
+#include "engine/base/system/text_file.hpp"
 
 namespace onehop::link {
 

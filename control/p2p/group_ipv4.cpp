@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "engine/base/fd.hpp"
-#include "engine/base/interface.hpp"
-#include "engine/base/netlink_message.hpp"
+#include "engine/base/system/interface.hpp"
+#include "engine/base/system/netlink_message.hpp"
 
 namespace onehop::p2p {
 

@@ -14,7 +14,7 @@
 
 #include "control/p2p/stop_fd.hpp"
 #include "engine/base/fd.hpp"
-#include "engine/base/text_file.hpp"
+#include "engine/base/system/text_file.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::p2p {

@@ -7,7 +7,7 @@
 #include <sys/random.h>
 
 #include "engine/base/check.hpp"
-#include "engine/base/text_file.hpp"
+#include "engine/base/system/text_file.hpp"
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/crypto/sha256.hpp"
 

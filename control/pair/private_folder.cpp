@@ -14,7 +14,7 @@
 #include <memory>
 #include <span>
 
-#include "engine/base/text_file.hpp"
+#include "engine/base/system/text_file.hpp"
 
 namespace onehop::pair {
 

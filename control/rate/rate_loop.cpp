@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/law/frame_ratio.hpp"
-#include "control/law/outage.hpp"
-#include "control/law/queue_view.hpp"
+#include "control/law/estimate/frame_ratio.hpp"
+#include "control/law/estimate/outage.hpp"
+#include "control/law/estimate/queue_view.hpp"
 #include "engine/base/check.hpp"
 
 namespace onehop::rate {

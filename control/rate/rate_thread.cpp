@@ -5,8 +5,8 @@
 #include <mutex>
 #include <stop_token>
 
-#include "engine/base/cpu.hpp"
-#include "engine/base/thread.hpp"
+#include "engine/base/system/cpu.hpp"
+#include "engine/base/system/thread.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::rate {

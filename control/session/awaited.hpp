@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "control/session/channel.hpp"
+#include "control/session/channel/channel.hpp"
 #include "engine/base/result.hpp"
 
 namespace onehop::session {

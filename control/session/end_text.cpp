@@ -4,9 +4,9 @@
 #include <array>
 #include <cerrno>
 
+#include "control/session/channel/tls.hpp"
 #include "control/session/session_machine.hpp"
-#include "control/session/tls.hpp"
-#include "engine/base/descriptors.hpp"
+#include "engine/base/system/descriptors.hpp"
 #include "engine/list/symlink_rule.hpp"
 #include "engine/wire/feedback.hpp"
 

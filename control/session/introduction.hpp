@@ -8,7 +8,7 @@
 // introduce a key that he does not have. The secret of the two comes of the exporter as well.
 #pragma once
 
-#include "control/session/channel.hpp"
+#include "control/session/channel/channel.hpp"
 
 namespace onehop::session {
 

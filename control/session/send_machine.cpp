@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/session/send_machine.hpp"
 
-#include "control/session/tls.hpp"
+#include "control/session/channel/tls.hpp"
 #include "engine/base/display_name.hpp"
 
 namespace onehop::session {

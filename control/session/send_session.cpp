@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "control/session/awaited.hpp"
-#include "control/session/connect.hpp"
+#include "control/session/channel/connect.hpp"
 #include "control/session/introduction.hpp"
 #include "control/session/send_machine.hpp"
 #include "control/session/session_shell.hpp"

@@ -9,7 +9,7 @@
 #include <functional>
 #include <memory>
 
-#include "control/session/code.hpp"
+#include "control/session/code/code.hpp"
 #include "control/session/session.hpp"
 
 namespace boost::asio {

@@ -26,12 +26,12 @@
 #include <vector>
 
 #include "control/pair/device_hello.hpp"
-#include "control/session/code.hpp"
+#include "control/session/code/code.hpp"
 #include "control/session/message.hpp"
-#include "engine/base/address.hpp"
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/spsc_ring.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/base/units.hpp"
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/key_schedule.hpp"

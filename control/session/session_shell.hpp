@@ -13,8 +13,8 @@
 #include <optional>
 #include <string>
 
-#include "control/session/channel.hpp"
-#include "control/session/path_follower.hpp"
+#include "control/session/channel/channel.hpp"
+#include "control/session/channel/path_follower.hpp"
 #include "control/session/session_machine.hpp"
 
 namespace onehop::session {

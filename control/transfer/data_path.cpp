@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "engine/base/cpu.hpp"
-#include "engine/base/rights.hpp"
+#include "engine/base/system/cpu.hpp"
+#include "engine/base/system/rights.hpp"
 #include "engine/base/time.hpp"
 #include "engine/wire/frame.hpp"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "control/transfer/data_path.hpp"
-#include "engine/base/interface.hpp"
 #include "engine/base/rate_text.hpp"
+#include "engine/base/system/interface.hpp"
 
 namespace onehop::transfer {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "control/transfer/data_path.hpp"
-#include "engine/base/cpu.hpp"
+#include "engine/base/system/cpu.hpp"
 #include "engine/crypto/aead.hpp"
 #include "engine/disk/block_pool.hpp"
 #include "engine/run/receiver_loop.hpp"

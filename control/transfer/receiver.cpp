@@ -4,14 +4,14 @@
 
 #include <boost/asio/post.hpp>
 
-#include "control/session/listener.hpp"
-#include "control/transfer/local_address.hpp"
+#include "control/session/channel/listener.hpp"
+#include "control/transfer/port/local_address.hpp"
 #include "control/transfer/side.hpp"
 #include "control/transfer/stranger_log.hpp"
 #include "control/transfer/volume_preparer.hpp"
 #include "engine/base/memory.hpp"
-#include "engine/base/rights.hpp"
-#include "engine/base/thread.hpp"
+#include "engine/base/system/rights.hpp"
+#include "engine/base/system/thread.hpp"
 #include "engine/base/time.hpp"
 #include "engine/sink/sink.hpp"
 

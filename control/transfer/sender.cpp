@@ -5,15 +5,15 @@
 #include <deque>
 
 #include "control/link/emulated_source.hpp"
-#include "control/session/connect.hpp"
+#include "control/session/channel/connect.hpp"
 #include "control/session/send_session.hpp"
 #include "control/session/volume.hpp"
-#include "control/transfer/noack_keeper.hpp"
-#include "control/transfer/noack_record.hpp"
+#include "control/transfer/port/noack_keeper.hpp"
+#include "control/transfer/port/noack_record.hpp"
 #include "control/transfer/sender_token.hpp"
 #include "control/transfer/side.hpp"
-#include "engine/base/descriptors.hpp"
 #include "engine/base/display_name.hpp"
+#include "engine/base/system/descriptors.hpp"
 #include "engine/list/scan_thread.hpp"
 #include "engine/source/source.hpp"
 

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "control/session/code.hpp"
+#include "control/session/code/code.hpp"
 #include "control/session/message.hpp"
 
 namespace onehop::transfer {

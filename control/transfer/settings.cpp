@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <charconv>
 
-#include "control/transfer/dpdk_host.hpp"
-#include "control/transfer/local_address.hpp"
-#include "control/transfer/ports.hpp"
-#include "engine/base/cpu.hpp"
+#include "control/transfer/port/dpdk_host.hpp"
+#include "control/transfer/port/local_address.hpp"
+#include "control/transfer/port/ports.hpp"
 #include "engine/base/display_name.hpp"
 #include "engine/base/rate_text.hpp"
+#include "engine/base/system/cpu.hpp"
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/disk/file_io.hpp"
 

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <ctime>
 
-#include "engine/base/descriptors.hpp"
 #include "engine/base/display_name.hpp"
 #include "engine/base/memory.hpp"
+#include "engine/base/system/descriptors.hpp"
 #include "engine/disk/confined.hpp"
 
 namespace onehop::transfer {

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "control/pair/device_hello.hpp"
-#include "control/session/code.hpp"
+#include "control/session/code/code.hpp"
 #include "control/transfer/data_path.hpp"
 
 namespace onehop::transfer {

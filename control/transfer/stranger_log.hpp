@@ -9,7 +9,7 @@
 #include <map>
 #include <optional>
 
-#include "engine/base/address.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop::transfer {

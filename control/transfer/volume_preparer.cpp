@@ -8,7 +8,7 @@
 
 #include "engine/base/display_name.hpp"
 #include "engine/base/memory.hpp"
-#include "engine/base/thread.hpp"
+#include "engine/base/system/thread.hpp"
 #include "engine/disk/stage.hpp"
 
 namespace onehop::transfer {

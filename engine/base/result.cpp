@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/base/descriptors.hpp"
+#include "engine/base/system/descriptors.hpp"
 
 namespace onehop {
 

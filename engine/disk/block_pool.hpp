@@ -14,8 +14,8 @@
 
 #include "engine/base/block.hpp"
 #include "engine/base/check.hpp"
-#include "engine/base/mapping.hpp"
 #include "engine/base/memory.hpp"
+#include "engine/base/system/mapping.hpp"
 
 namespace onehop::disk {
 

@@ -14,7 +14,7 @@
 #include <memory>
 
 #include "engine/base/display_name.hpp"
-#include "engine/base/text_file.hpp"
+#include "engine/base/system/text_file.hpp"
 #include "engine/disk/own_names.hpp"
 
 namespace onehop::disk {

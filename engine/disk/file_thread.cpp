@@ -7,8 +7,8 @@
 #include <ctime>
 
 #include "engine/base/check.hpp"
-#include "engine/base/cpu.hpp"
-#include "engine/base/thread.hpp"
+#include "engine/base/system/cpu.hpp"
+#include "engine/base/system/thread.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::disk {

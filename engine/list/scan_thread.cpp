@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
-#include "engine/base/cpu.hpp"
 #include "engine/base/memory.hpp"
-#include "engine/base/thread.hpp"
+#include "engine/base/system/cpu.hpp"
+#include "engine/base/system/thread.hpp"
 #include "engine/list/tree_walk.hpp"
 
 namespace onehop::list {

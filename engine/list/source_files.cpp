@@ -13,8 +13,8 @@
 #include <cstring>
 #include <span>
 
-#include "engine/base/descriptors.hpp"
 #include "engine/base/display_name.hpp"
+#include "engine/base/system/descriptors.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/disk/confined.hpp"
 #include "engine/disk/file_bytes.hpp"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "engine/base/descriptors.hpp"
+#include "engine/base/system/descriptors.hpp"
 #include "engine/disk/file_bytes.hpp"
 #include "engine/list/source_opener.hpp"
 #include "engine/list/tree_walk.hpp"

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "engine/base/descriptors.hpp"
 #include "engine/base/display_name.hpp"
+#include "engine/base/system/descriptors.hpp"
 #include "engine/disk/confined.hpp"
 #include "engine/list/folder_names.hpp"
 

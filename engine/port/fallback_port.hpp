@@ -18,8 +18,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/base/address.hpp"
 #include "engine/base/check.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/base/time.hpp"
 #include "engine/port/link_status.hpp"
 #include "engine/port/port.hpp"

@@ -14,7 +14,7 @@
 #include <optional>
 #include <span>
 
-#include "engine/base/wake_fd.hpp"
+#include "engine/base/system/wake_fd.hpp"
 #include "engine/port/port.hpp"
 #include "engine/port/udp_elsewhere.hpp"
 #include "engine/port/udp_rx.hpp"

@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
+#include "engine/base/system/address.hpp"
 
 namespace onehop {
 

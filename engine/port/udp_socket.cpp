@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "engine/base/rights.hpp"
+#include "engine/base/system/rights.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop {

@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/port/link_status.hpp"
 #include "engine/port/mem_info.hpp"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "engine/base/alloc_guard.hpp"
-#include "engine/base/cpu.hpp"
-#include "engine/base/thread.hpp"
+#include "engine/base/system/cpu.hpp"
+#include "engine/base/system/thread.hpp"
 #include "engine/base/time.hpp"
 #include "engine/run/links.hpp"
 

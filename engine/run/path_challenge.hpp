@@ -17,7 +17,7 @@
 #include <random>
 #include <utility>
 
-#include "engine/base/address.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop::run {

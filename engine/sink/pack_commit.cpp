@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "engine/base/check.hpp"
-#include "engine/base/cpu.hpp"
-#include "engine/base/thread.hpp"
+#include "engine/base/system/cpu.hpp"
+#include "engine/base/system/thread.hpp"
 #include "engine/disk/confined.hpp"
 #include "engine/disk/entry_fault.hpp"
 #include "engine/disk/file_bytes.hpp"

@@ -14,7 +14,7 @@
 #include <optional>
 #include <span>
 
-#include "engine/base/address.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::wire {

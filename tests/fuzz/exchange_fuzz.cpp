@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "control/session/code_exchange.hpp"
+#include "control/session/code/code_exchange.hpp"
 #include "engine/base/check.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

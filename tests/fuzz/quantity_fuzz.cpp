@@ -5,8 +5,8 @@
 #include <random>
 
 #include "control/transfer/settings.hpp"
-#include "engine/base/address.hpp"
 #include "engine/base/rate_text.hpp"
+#include "engine/base/system/address.hpp"
 #include "tests/fuzz/text_inputs.hpp"
 #include "tools/labs/bench/options.hpp"
 

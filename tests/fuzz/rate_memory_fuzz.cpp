@@ -10,7 +10,7 @@
 #include <fstream>
 #include <random>
 
-#include "control/transfer/rate_memory.hpp"
+#include "control/transfer/account/rate_memory.hpp"
 #include "tests/fuzz/text_inputs.hpp"
 
 using namespace onehop;

@@ -13,10 +13,10 @@
 #include <random>
 
 #include "control/link/qdisc_message.hpp"
-#include "control/session/route.hpp"
+#include "control/session/channel/route.hpp"
 #include "engine/base/check.hpp"
-#include "engine/base/interface.hpp"
-#include "engine/base/netlink_message.hpp"
+#include "engine/base/system/interface.hpp"
+#include "engine/base/system/netlink_message.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/fuzz/netlink_builder.hpp"
 

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <random>
 
-#include "control/session/tls.hpp"
+#include "control/session/channel/tls.hpp"
 #include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
 #include "tests/control/session/virtual_session.hpp"

@@ -13,16 +13,16 @@
 #include <cmath>
 #include <sstream>
 
-#include "engine/base/cpu.hpp"
+#include "engine/base/system/cpu.hpp"
 #include "engine/wire/frame.hpp"
-#include "tools/labs/bench/core_distance.hpp"
-#include "tools/labs/bench/file_part.hpp"
-#include "tools/labs/bench/hand_over.hpp"
 #include "tools/labs/bench/meters.hpp"
-#include "tools/labs/bench/micro.hpp"
 #include "tools/labs/bench/options.hpp"
 #include "tools/labs/bench/output.hpp"
 #include "tools/labs/bench/part_points.hpp"
+#include "tools/labs/bench/parts/core_distance.hpp"
+#include "tools/labs/bench/parts/file_part.hpp"
+#include "tools/labs/bench/parts/hand_over.hpp"
+#include "tools/labs/bench/parts/micro.hpp"
 #include "tools/labs/bench/points.hpp"
 #include "tools/labs/bench/table.hpp"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "engine/base/display_name.hpp"
-#include "tools/onehop/conflicts.hpp"
+#include "tools/onehop/text/conflicts.hpp"
 
 namespace onehop::tool {
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/onehop/doctor.hpp"
+#include "tools/onehop/doctor/doctor.hpp"
 
 namespace onehop::tool {
 namespace {

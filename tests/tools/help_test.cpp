@@ -13,8 +13,8 @@
 #include <optional>
 #include <sstream>
 
-#include "tools/onehop/help.hpp"
-#include "tools/onehop/refusal.hpp"
+#include "tools/onehop/text/help.hpp"
+#include "tools/onehop/text/refusal.hpp"
 
 namespace onehop::tool {
 namespace {

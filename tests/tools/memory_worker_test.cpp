@@ -9,8 +9,8 @@
 #include <functional>
 
 #include "engine/base/time.hpp"
-#include "tools/labs/bench/memory_sink.hpp"
-#include "tools/labs/bench/memory_source.hpp"
+#include "tools/labs/bench/parts/memory_sink.hpp"
+#include "tools/labs/bench/parts/memory_source.hpp"
 
 namespace onehop::bench {
 

@@ -12,7 +12,7 @@
 
 #include "tools/onehop/p2p/forming.hpp"
 #include "tools/onehop/p2p/p2p_verbs.hpp"
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/report.hpp"
 
 using namespace onehop;
 using namespace onehop::p2p;

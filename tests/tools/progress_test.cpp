@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "control/transfer/time_left.hpp"
+#include "control/transfer/account/time_left.hpp"
 #include "engine/base/units.hpp"
-#include "tools/onehop/progress.hpp"
+#include "tools/onehop/text/progress.hpp"
 
 namespace onehop::tool {
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "control/transfer/rate_memory.hpp"
+#include "control/transfer/account/rate_memory.hpp"
 #include "tools/onehop/privilege.hpp"
 
 using namespace onehop;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/report.hpp"
 
 using namespace onehop::tool;
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "engine/base/netlink_message.hpp"
+#include "engine/base/system/netlink_message.hpp"
 #include "tools/onehop/rings/view.hpp"
 
 namespace onehop::rings {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "control/transfer/recent_rate.hpp"
+#include "control/transfer/account/recent_rate.hpp"
 #include "tests/tools/watch_sample.hpp"
 #include "tools/onehop/watch/screen.hpp"
 

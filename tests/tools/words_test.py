@@ -20,7 +20,7 @@ SOUNDS = Path("/usr/share/festival/dicts/cmu/cmudict-0.4.out")
 
 
 def words_of(script) -> list[str]:
-    text = (Path(script).parents[2] / "control/session/word_list.cpp").read_text()
+    text = (Path(script).parents[2] / "control/session/code/word_list.cpp").read_text()
     return " ".join(re.findall(r'^    "([a-z ]+)"', text, re.MULTILINE)).split()
 
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "engine/base/check.hpp"
-#include "engine/base/netlink_message.hpp"
+#include "engine/base/system/netlink_message.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::vm {

@@ -17,8 +17,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/base/netlink.hpp"
 #include "engine/base/result.hpp"
+#include "engine/base/system/netlink.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop::vm {

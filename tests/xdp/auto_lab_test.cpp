@@ -6,8 +6,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "control/transfer/ports.hpp"
-#include "engine/base/interface.hpp"
+#include "control/transfer/port/ports.hpp"
+#include "engine/base/system/interface.hpp"
 #include "tests/xdp/xdp_lab.hpp"
 #include "xdp/local_rights.hpp"
 

@@ -9,7 +9,7 @@
 #if ONEHOP_HAS_XDP
 #include "tools/onehop/confine/rights_process.hpp"
 #endif
-#include "control/transfer/rate_memory.hpp"
+#include "control/transfer/account/rate_memory.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/watch/folder.hpp"
 

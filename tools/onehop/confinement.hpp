@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/base/result.hpp"
-#include "engine/base/rights.hpp"
+#include "engine/base/system/rights.hpp"
 #include "tools/onehop/options.hpp"
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/report.hpp"
 
 namespace onehop::tool {
 

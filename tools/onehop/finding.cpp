@@ -8,14 +8,14 @@
 #include <charconv>
 
 #include "control/find/questioner.hpp"
-#include "control/session/connect.hpp"
-#include "control/transfer/local_address.hpp"
-#include "control/transfer/ports.hpp"
+#include "control/session/channel/connect.hpp"
+#include "control/transfer/port/local_address.hpp"
+#include "control/transfer/port/ports.hpp"
 #include "engine/base/display_name.hpp"
 #include "tools/onehop/devices.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/signals.hpp"
-#include "tools/onehop/terminal.hpp"
+#include "tools/onehop/text/terminal.hpp"
 
 namespace onehop::tool {
 
@@ -224,8 +224,8 @@ std::vector<std::string> lines_of(const std::vector<Receiver>& receivers) {
     if (lines.size() == listed_max) break;
     const Way& way = one.ways.front();
     const std::string paired = one.device.empty() ? "" : "paired as " + one.device + ", ";
-    lines.push_back(fmt::format("{}  {}  ({}{})", display_name(one.name),
-                                to_of(way, one.port), paired, place_text(way)));
+    lines.push_back(fmt::format("{}  {}  ({}{})", display_name(one.name), to_of(way, one.port),
+                                paired, place_text(way)));
   }
   return lines;
 }

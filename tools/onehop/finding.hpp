@@ -10,7 +10,7 @@
 #include "control/find/responder.hpp"
 #include "tools/onehop/options.hpp"
 #include "tools/onehop/privilege.hpp"
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/report.hpp"
 
 namespace onehop::tool {
 

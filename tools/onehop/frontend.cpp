@@ -11,12 +11,12 @@
 #include <latch>
 
 #include "engine/base/display_name.hpp"
-#include "engine/base/thread.hpp"
-#include "tools/onehop/conflicts.hpp"
-#include "tools/onehop/qr_code.hpp"
-#include "tools/onehop/quantity.hpp"
-#include "tools/onehop/terminal.hpp"
-#include "tools/onehop/tree_text.hpp"
+#include "engine/base/system/thread.hpp"
+#include "tools/onehop/text/conflicts.hpp"
+#include "tools/onehop/text/qr_code.hpp"
+#include "tools/onehop/text/quantity.hpp"
+#include "tools/onehop/text/terminal.hpp"
+#include "tools/onehop/text/tree_text.hpp"
 #include "tools/onehop/watch/telemetry.hpp"
 
 namespace onehop::tool {

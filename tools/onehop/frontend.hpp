@@ -21,9 +21,9 @@
 
 #include "control/find/responder.hpp"
 #include "control/transfer/settings.hpp"
-#include "tools/onehop/progress.hpp"
-#include "tools/onehop/report.hpp"
 #include "tools/onehop/signals.hpp"
+#include "tools/onehop/text/progress.hpp"
+#include "tools/onehop/text/report.hpp"
 #include "tools/onehop/watch/publisher.hpp"
 
 namespace onehop::tool {

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "tools/onehop/terminal.hpp"
+#include "tools/onehop/text/terminal.hpp"
 
 namespace onehop::tool {
 

@@ -10,9 +10,9 @@
 
 #include "engine/base/memory.hpp"
 #include "tools/onehop/command_line.hpp"
-#include "tools/onehop/help.hpp"
-#include "tools/onehop/refusal.hpp"
-#include "tools/onehop/terminal.hpp"
+#include "tools/onehop/text/help.hpp"
+#include "tools/onehop/text/refusal.hpp"
+#include "tools/onehop/text/terminal.hpp"
 
 namespace onehop::tool {
 

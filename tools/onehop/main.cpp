@@ -4,7 +4,7 @@
 #include <new>
 
 #include "engine/base/memory.hpp"
-#include "tools/onehop/commands.hpp"
+#include "tools/onehop/command/commands.hpp"
 #include "tools/onehop/laboratories.hpp"
 #include "tools/onehop/memory.hpp"
 

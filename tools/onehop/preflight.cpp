@@ -9,8 +9,8 @@
 
 #include <cerrno>
 
-#include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
+#include "engine/base/system/address.hpp"
 
 namespace onehop::tool {
 

@@ -15,17 +15,17 @@
 #include <vector>
 
 #include "control/law/make_law.hpp"
-#include "engine/base/descriptors.hpp"
+#include "engine/base/system/descriptors.hpp"
 #include "engine/crypto/secret.hpp"
 
-#include "tools/onehop/commands.hpp"
-#include "tools/onehop/encoding.hpp"
-#include "tools/onehop/help.hpp"
+#include "tools/onehop/command/commands.hpp"
 #include "tools/onehop/laboratories.hpp"
 #include "tools/onehop/privilege.hpp"
-#include "tools/onehop/refusal.hpp"
-#include "tools/onehop/report.hpp"
-#include "tools/onehop/terminal.hpp"
+#include "tools/onehop/text/encoding.hpp"
+#include "tools/onehop/text/help.hpp"
+#include "tools/onehop/text/refusal.hpp"
+#include "tools/onehop/text/report.hpp"
+#include "tools/onehop/text/terminal.hpp"
 #if ONEHOP_HAS_P2P
 #include "tools/onehop/p2p/p2p_command.hpp"
 #endif

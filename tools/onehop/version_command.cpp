@@ -2,9 +2,9 @@
 // onehop --version [-v]: what this build is and can do, and why a part is off.
 #include <fmt/format.h>
 
-#include "control/transfer/ports.hpp"
+#include "control/transfer/port/ports.hpp"
 #include "engine/crypto/aead.hpp"
-#include "tools/onehop/commands.hpp"
+#include "tools/onehop/command/commands.hpp"
 #include "tools/onehop/commit.hpp"
 #include "tools/onehop/confine/confine.hpp"
 #include "tools/onehop/laboratories.hpp"

@@ -16,8 +16,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/address.hpp"
 #include "engine/base/result.hpp"
+#include "engine/base/system/address.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/port/dpdk/eal.hpp"
 #include "engine/port/dpdk/frame_pool.hpp"

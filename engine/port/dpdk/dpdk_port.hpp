@@ -25,8 +25,8 @@
 
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"
+#include "engine/base/system/wake_fd.hpp"
 #include "engine/base/telemetry.hpp"
-#include "engine/base/wake_fd.hpp"
 #include "engine/port/dpdk/dpdk_device.hpp"
 #include "engine/port/dpdk/peer_mac.hpp"
 #include "engine/port/port.hpp"

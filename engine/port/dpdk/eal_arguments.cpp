@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <initializer_list>
 
-#include "engine/base/text_file.hpp"
+#include "engine/base/system/text_file.hpp"
 
 namespace onehop::dpdk {
 

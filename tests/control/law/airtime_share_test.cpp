@@ -2,7 +2,7 @@
 // AirtimeShare equation by equation, on counters made by hand.
 #include <catch2/catch.hpp>
 
-#include "control/law/airtime_share.hpp"
+#include "control/law/term/airtime_share.hpp"
 #include "tests/control/law/law_sample.hpp"
 
 namespace onehop::law {

@@ -2,7 +2,7 @@
 // DrainMeter by its rules, one at a time, on hand-made readings.
 #include <catch2/catch.hpp>
 
-#include "control/law/drain_meter.hpp"
+#include "control/law/estimate/drain_meter.hpp"
 
 namespace onehop::law {
 namespace {

@@ -2,10 +2,10 @@
 // What the laws are made of, each on readings made by hand.
 #include <catch2/catch.hpp>
 
-#include "control/law/ack_frequency.hpp"
-#include "control/law/aggregate_meter.hpp"
-#include "control/law/capacity.hpp"
-#include "control/law/queue_view.hpp"
+#include "control/law/estimate/aggregate_meter.hpp"
+#include "control/law/estimate/capacity.hpp"
+#include "control/law/estimate/queue_view.hpp"
+#include "control/law/term/ack_frequency.hpp"
 #include "tests/control/law/law_sample.hpp"
 
 namespace onehop::law {

@@ -2,7 +2,7 @@
 // LossDiscriminator, on readings made by hand.
 #include <catch2/catch.hpp>
 
-#include "control/law/loss_discriminator.hpp"
+#include "control/law/estimate/loss_discriminator.hpp"
 
 namespace onehop::law {
 namespace {

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "control/law/fixed.hpp"
-#include "control/law/loss_mask.hpp"
 #include "control/law/make_law.hpp"
+#include "control/law/term/loss_mask.hpp"
 #include "engine/protocol/pacer.hpp"
 #include "tests/control/law/law_sample.hpp"
 

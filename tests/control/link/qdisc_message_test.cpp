@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "control/link/qdisc_message.hpp"
-#include "engine/base/interface.hpp"
+#include "engine/base/system/interface.hpp"
 
 namespace onehop::link {
 namespace {

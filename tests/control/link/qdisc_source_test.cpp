@@ -19,8 +19,8 @@
 #include "control/link/interface_drops.hpp"
 #include "control/link/qdisc_source.hpp"
 #include "engine/base/fd.hpp"
-#include "engine/base/interface.hpp"
-#include "engine/base/netlink_message.hpp"
+#include "engine/base/system/interface.hpp"
+#include "engine/base/system/netlink_message.hpp"
 #include "tests/support/bare_test.hpp"
 
 using namespace onehop;

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "control/session/admission.hpp"
+#include "control/session/channel/admission.hpp"
 #include "control/session/progress_floor.hpp"
 
 using namespace onehop;

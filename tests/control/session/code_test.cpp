@@ -14,9 +14,9 @@
 #include <set>
 #include <string>
 
-#include "control/session/code.hpp"
-#include "control/session/code_form.hpp"
-#include "control/session/words.hpp"
+#include "control/session/code/code.hpp"
+#include "control/session/code/code_form.hpp"
+#include "control/session/code/words.hpp"
 #include "engine/base/fd.hpp"
 
 using namespace onehop;

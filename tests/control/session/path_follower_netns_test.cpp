@@ -15,7 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "control/session/path_follower.hpp"
+#include "control/session/channel/path_follower.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/time.hpp"
 #include "engine/wire/l2_l4.hpp"

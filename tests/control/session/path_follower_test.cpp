@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "control/session/path_follower.hpp"
+#include "control/session/channel/path_follower.hpp"
 
 using namespace onehop;
 using namespace onehop::session;

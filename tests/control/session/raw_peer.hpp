@@ -2,7 +2,7 @@
 // RawPeer: a peer that the test speaks for, message by message, over real TCP and TLS.
 #pragma once
 
-#include "control/session/channel.hpp"
+#include "control/session/channel/channel.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/read.hpp>

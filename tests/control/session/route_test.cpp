@@ -2,7 +2,7 @@
 // Goal:   a way that leads around the peer's own subnet is found, and one that does not is none.
 // Method: a network namespace of this process alone, with two interfaces and policy rules. Needs
 //         root and ip(8), else exits 77.
-#include "control/session/route.hpp"
+#include "control/session/channel/route.hpp"
 
 #include <sched.h>
 #include <sys/socket.h>

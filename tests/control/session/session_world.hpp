@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/session/listener.hpp"
+#include "control/session/channel/listener.hpp"
 #include "control/session/send_session.hpp"
 #include "control/session/volume.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "control/session/tls.hpp"
+#include "control/session/channel/tls.hpp"
 
 namespace onehop::session::test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Goal:   the words of a code keep the rules by which people carry them, and are read as meant.
 // Method: all words of the list, and what people type. Bounds: exact.
-#include "control/session/words.hpp"
+#include "control/session/code/words.hpp"
 
 #include <catch2/catch.hpp>
 

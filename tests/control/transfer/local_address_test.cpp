@@ -3,7 +3,7 @@
 // Method: made-up lists of addresses, and what is told of each.
 #include <catch2/catch.hpp>
 
-#include "control/transfer/local_address.hpp"
+#include "control/transfer/port/local_address.hpp"
 
 using namespace onehop;
 using namespace onehop::transfer;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "control/transfer/noack_record.hpp"
+#include "control/transfer/port/noack_record.hpp"
 
 namespace onehop::transfer {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
+#include "engine/base/system/address.hpp"
 
 using namespace onehop;
 

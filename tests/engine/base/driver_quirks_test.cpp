@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Goal:   docs/hardware.md shows the table of driver quirks whole, and errors find their remedy.
 // Method: the rows are made here as the page has them, and looked for there.
-#include "engine/base/driver_quirks.hpp"
+#include "engine/base/system/driver_quirks.hpp"
 
 #include <fmt/format.h>
 

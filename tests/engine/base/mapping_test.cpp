@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/mapping.hpp"
+#include "engine/base/system/mapping.hpp"
 
 namespace onehop {
 

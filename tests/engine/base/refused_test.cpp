@@ -9,9 +9,9 @@
 
 #include <cerrno>
 
-#include "engine/base/mapping.hpp"
 #include "engine/base/memory.hpp"
-#include "engine/base/thread.hpp"
+#include "engine/base/system/mapping.hpp"
+#include "engine/base/system/thread.hpp"
 
 using namespace onehop;
 

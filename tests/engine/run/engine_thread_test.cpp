@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "engine/base/cpu.hpp"
+#include "engine/base/system/cpu.hpp"
 #include "engine/port/udp_port.hpp"
 #include "engine/run/engine_thread.hpp"
 #include "tests/engine/run/loop_bench.hpp"

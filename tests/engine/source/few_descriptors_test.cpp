@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "engine/base/descriptors.hpp"
+#include "engine/base/system/descriptors.hpp"
 #include "engine/list/tree_scan.hpp"
 #include "tests/engine/sink/file_support.hpp"
 

@@ -12,9 +12,9 @@
 #include "tools/labs/bench/part_points.hpp"
 #include "tools/labs/bench/points.hpp"
 #if ONEHOP_HAS_LAB
-#include "tools/labs/bench/link_points.hpp"
-#include "tools/labs/lab/command_process.hpp"
+#include "tools/labs/bench/ends/link_points.hpp"
 #include "tools/labs/lab/lab.hpp"
+#include "tools/labs/lab/process/command_process.hpp"
 #include "tools/labs/lab/profile.hpp"
 #endif
 

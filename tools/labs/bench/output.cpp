@@ -9,8 +9,8 @@
 
 #include "tools/labs/bench/table.hpp"
 #include "tools/onehop/options.hpp"
-#include "tools/onehop/quantity.hpp"
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/quantity.hpp"
+#include "tools/onehop/text/report.hpp"
 
 namespace onehop::bench {
 

@@ -7,10 +7,10 @@
 #include "control/transfer/settings.hpp"
 #include "engine/disk/file_io.hpp"
 #include "engine/wire/frame.hpp"
-#include "tools/labs/bench/core_distance.hpp"
-#include "tools/labs/bench/file_part.hpp"
 #include "tools/labs/bench/meters.hpp"
-#include "tools/labs/bench/micro.hpp"
+#include "tools/labs/bench/parts/core_distance.hpp"
+#include "tools/labs/bench/parts/file_part.hpp"
+#include "tools/labs/bench/parts/micro.hpp"
 
 namespace onehop::bench {
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "engine/base/time.hpp"
-#include "tools/labs/bench/core_distance.hpp"
+#include "tools/labs/bench/parts/core_distance.hpp"
 
 namespace onehop::bench {
 

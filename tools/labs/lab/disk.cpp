@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "engine/base/fd.hpp"
-#include "tools/labs/lab/spawn.hpp"
+#include "tools/labs/lab/process/spawn.hpp"
 
 namespace onehop::lab {
 

@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "tools/labs/lab/air/air_process.hpp"
-#include "tools/labs/lab/command_process.hpp"
 #include "tools/labs/lab/disk.hpp"
-#include "tools/labs/lab/netns.hpp"
+#include "tools/labs/lab/process/command_process.hpp"
+#include "tools/labs/lab/process/netns.hpp"
 #include "tools/labs/lab/trace_player.hpp"
 
 namespace onehop::lab {

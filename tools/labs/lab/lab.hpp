@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "engine/base/result.hpp"
-#include "tools/labs/lab/command_process.hpp"
 #include "tools/labs/lab/lab_lock.hpp"
 #include "tools/labs/lab/link.hpp"
+#include "tools/labs/lab/process/command_process.hpp"
 #include "tools/labs/lab/profile.hpp"
 #include "tools/labs/lab/rate_log.hpp"
 

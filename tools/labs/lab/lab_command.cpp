@@ -10,7 +10,7 @@
 
 #include "tools/labs/lab/lab.hpp"
 #include "tools/onehop/laboratories.hpp"
-#include "tools/onehop/quantity.hpp"
+#include "tools/onehop/text/quantity.hpp"
 
 namespace onehop::lab {
 

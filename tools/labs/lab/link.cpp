@@ -18,8 +18,8 @@
 
 #include "engine/base/fd.hpp"
 #include "tools/labs/lab/loss.hpp"
-#include "tools/labs/lab/netns.hpp"
-#include "tools/labs/lab/run_tool.hpp"
+#include "tools/labs/lab/process/netns.hpp"
+#include "tools/labs/lab/process/run_tool.hpp"
 
 namespace onehop::lab {
 

@@ -20,7 +20,7 @@
 #include "tools/labs/plot/page.hpp"
 #include "tools/onehop/command_line.hpp"
 #include "tools/onehop/laboratories.hpp"
-#include "tools/onehop/terminal.hpp"
+#include "tools/onehop/text/terminal.hpp"
 
 namespace onehop::plot {
 

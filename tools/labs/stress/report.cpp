@@ -8,7 +8,7 @@
 #include <bit>
 #include <cmath>
 
-#include "tools/onehop/quantity.hpp"
+#include "tools/onehop/text/quantity.hpp"
 
 namespace onehop::stress {
 

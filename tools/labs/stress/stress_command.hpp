@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/labs/stress/iface_rings.hpp"
-#include "tools/labs/stress/lab_rings.hpp"
+#include "tools/labs/stress/lab/iface_rings.hpp"
+#include "tools/labs/stress/lab/lab_rings.hpp"
 
 namespace CLI {
 class App;

@@ -16,7 +16,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/base/rights.hpp"
+#include "engine/base/system/rights.hpp"
 
 namespace onehop::confine {
 

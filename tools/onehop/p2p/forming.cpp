@@ -12,7 +12,7 @@
 #include "control/link/radio.hpp"
 #include "control/p2p/group_link.hpp"
 #include "control/p2p/station.hpp"
-#include "control/transfer/local_address.hpp"
+#include "control/transfer/port/local_address.hpp"
 #include "tools/onehop/p2p/ipv4_keeper.hpp"
 
 namespace onehop::p2p {

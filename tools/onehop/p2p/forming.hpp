@@ -8,7 +8,7 @@
 
 #include "control/p2p/form_group.hpp"
 #include "tools/onehop/p2p/p2p_text.hpp"
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/report.hpp"
 
 namespace onehop::p2p {
 

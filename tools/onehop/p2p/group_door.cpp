@@ -4,7 +4,7 @@
 #include <net/if.h>
 #include <poll.h>
 
-#include "engine/base/thread.hpp"
+#include "engine/base/system/thread.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::p2p {

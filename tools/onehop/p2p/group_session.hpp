@@ -17,7 +17,7 @@
 #include "control/p2p/types.hpp"
 #include "tools/onehop/p2p/group_door.hpp"
 #include "tools/onehop/p2p/group_keeper.hpp"
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/report.hpp"
 
 namespace onehop::p2p {
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tools/onehop/p2p/p2p_verbs.hpp"
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/report.hpp"
 
 namespace onehop::p2p {
 

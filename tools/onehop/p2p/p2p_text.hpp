@@ -5,8 +5,8 @@
 #include <string>
 
 #include "control/p2p/types.hpp"
-#include "tools/onehop/qr_code.hpp"
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/qr_code.hpp"
+#include "tools/onehop/text/report.hpp"
 
 namespace onehop::p2p {
 

@@ -21,7 +21,7 @@
 #include "engine/base/display_name.hpp"
 #include "tools/onehop/p2p/forming.hpp"
 #include "tools/onehop/p2p/stop_signals.hpp"
-#include "tools/onehop/terminal.hpp"
+#include "tools/onehop/text/terminal.hpp"
 
 namespace onehop::p2p {
 

@@ -5,7 +5,7 @@
 
 #include "engine/base/result.hpp"
 #include "tools/onehop/p2p/p2p_command.hpp"
-#include "tools/onehop/report.hpp"
+#include "tools/onehop/text/report.hpp"
 
 namespace onehop::p2p {
 

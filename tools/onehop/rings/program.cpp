@@ -14,7 +14,7 @@
 #include <filesystem>
 
 #include "engine/base/display_name.hpp"
-#include "engine/base/text_file.hpp"
+#include "engine/base/system/text_file.hpp"
 
 namespace onehop::rings {
 

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "engine/base/display_name.hpp"
-#include "engine/base/netlink.hpp"
-#include "engine/base/netlink_message.hpp"
+#include "engine/base/system/netlink.hpp"
+#include "engine/base/system/netlink_message.hpp"
 #include "tools/onehop/rings/program.hpp"
 
 namespace onehop::rings {

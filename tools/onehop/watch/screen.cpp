@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "tools/onehop/quantity.hpp"
+#include "tools/onehop/text/quantity.hpp"
 
 namespace onehop::watch {
 

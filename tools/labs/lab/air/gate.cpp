@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tools/labs/lab/netns.hpp"
+#include "tools/labs/lab/process/netns.hpp"
 
 namespace onehop::lab::air {
 

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <cerrno>
 
-#include "tools/labs/lab/netns.hpp"
+#include "tools/labs/lab/process/netns.hpp"
 
 extern "C" {
 extern const unsigned char onehop_gate_object[];  // gate_object.S: the compiled program

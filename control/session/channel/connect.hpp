@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// From a host name to a route, and to an authenticated channel.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "control/session/channel/channel.hpp"
+#include "control/session/channel/path_follower.hpp"
+#include "control/session/session.hpp"
+
+namespace onehop::session {
+
+/// ConnectState lets an interrupt reach whatever is under way.
+struct ConnectState {
+  bool is_interrupted = false;
+  std::function<void()> cancel;  ///< set while something waits
+  void interrupt() {
+    is_interrupted = true;
+    if (cancel) cancel();
+  }
+};
+
+/// find_route_to is find_route() for the first address of a name, for what has to be opened while
+/// the privileges are there. Blocks. Errors: 3 where there is no such name yet; find_route()'s.
+[[nodiscard]] Result<RouteInfo> find_route_to(const std::string& host,
+                                              const std::string& interface);
+
+/// connect_and_authenticate resolves the name, tries each address in turn, and again until
+/// options.limits.connect has gone, as long as nobody is there (refused, unreachable, closed during
+/// the handshake). A wrong code is final, and so is who leaves three times with our proof in hand:
+/// that would be a guess each.
+[[nodiscard]] Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
+    asio::io_context& io, std::shared_ptr<const TlsContext> tls, const SendOptions& options,
+    SessionHost& host, ConnectState& state);
+
+}  // namespace onehop::session

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/session/channel/listener.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <deque>
+#include <utility>
+
+#include "control/session/channel/admission.hpp"
+#include "control/session/channel/device_watch.hpp"
+#include "control/session/channel/listening_socket.hpp"
+#include "control/session/channel/tcp_socket.hpp"
+#include "control/session/introduction.hpp"
+#include "control/session/progress_floor.hpp"
+#include "control/session/recv_session.hpp"
+#include "engine/base/display_name.hpp"
+#include "engine/base/system/descriptors.hpp"
+#include "engine/base/time.hpp"
+
+namespace onehop::session {
+
+namespace {
+
+using asio::ip::tcp;
+
+constexpr Nanos accept_pause = 100ms;         // when file descriptors run out
+constexpr std::size_t renew_pauses_max = 60;  // from a burnt code to the next one, in guess_pause
+constexpr Nanos progress_interval = 1s;       // a tenth of the window that is judged
+
+class Listener final : public RecvServer, public std::enable_shared_from_this<Listener> {
+ public:
+  Listener(asio::io_context& io, RecvOptions options, const PairingCode& code, RecvHost& host)
+      : io_{io},
+        options_{std::move(options)},
+        host_{host},
+        acceptor_{io},
+        port_{options_.port},
+        progress_timer_{io},
+        tls_{TlsContext::make({.role = Role::receiver, .device = options_.certified()}, code)},
+        admission_{options_.limits.guess_pause},
+        renew_timer_{io} {}
+
+  Result<void> start(std::function<void(const SessionEnd&)> on_end) override {
+    if (!tls_) return tls_.error();
+    if (!options_.interface.empty()) {
+      ONEHOP_TRY(device, DeviceWatch::open(io_, options_.interface));
+      device_ = std::move(device);
+    }
+    ONEHOP_TRYV(listen());
+    on_end_ = std::move(on_end);
+    boost::system::error_code ignored;
+    const Endpoint local = endpoint_of(acceptor_.local_endpoint(ignored));
+    port_ = local.port;
+    host_.on_listening(local);
+    spawn([](std::shared_ptr<Listener> self) { return self->accept_loop(); });
+    if (device_) spawn([](std::shared_ptr<Listener> self) { return self->follow_device(); });
+    return success();
+  }
+
+  void interrupt() override {
+    asio::post(io_, [self = shared_from_this()] {
+      if (self->session_) {
+        self->is_interrupted_ = true;
+        self->session_->interrupt();
+      } else if (self->has_success_ && !self->options_.is_once) {
+        self->stop({});
+      } else {
+        self->give_up({ExitCode::interrupted, "wait for a sender", "interrupted", ""});
+      }
+    });
+  }
+
+ private:
+  struct HalfOpen {
+    std::shared_ptr<Channel> channel;
+    asio::steady_timer turn;  // until it may try its code
+    bool has_given_way = false;
+    void give_way() {
+      has_given_way = true;
+      turn.cancel();
+      channel->abort();
+    }
+  };
+
+  template <class Start>
+  void spawn(Start start) {
+    asio::co_spawn(
+        io_, [self = shared_from_this(), start] { return start(self); },
+        [self = shared_from_this()](const std::exception_ptr& thrown) {
+          if (thrown)
+            self->give_up({ExitCode::io_unavailable, "serve a connection", "out of memory",
+                           "Raise the limit on memory (ulimit -v), or end other programs"});
+        });
+  }
+
+  Result<void> listen() {
+    ONEHOP_TRYV(open_listening(acceptor_, {.address = options_.address,
+                                           .port = port_,
+                                           .interface = options_.interface,
+                                           .is_anew = on_end_ != nullptr}));
+    boost::system::error_code ignored;
+    protocol_ = acceptor_.local_endpoint(ignored).protocol();
+    return success();
+  }
+
+  Task<void> follow_device() {
+    while (!is_stopped_ && co_await device_->wait_anew() && !is_stopped_)
+      if (const auto listens = listen(); !listens) co_return give_up(listens.error());
+  }
+
+  /// Who runs out of descriptors serves nobody until one is free: that is said once.
+  void note_accept_error(const boost::system::error_code& error) {
+    if (!has_run_out(error.value()) || std::exchange(is_exhaustion_told_, true)) return;
+    host_.on_notice(ran_out("accept a connection", error.value()).message());
+  }
+
+  Task<void> accept_loop() {
+    while (!is_stopped_) {
+      tcp::socket socket{io_};
+      tcp::endpoint from;
+      boost::system::error_code error;
+      co_await acceptor_.async_wait(tcp::acceptor::wait_read,
+                                    asio::redirect_error(asio::use_awaitable, error));
+      if (is_stopped_) co_return;
+      if (!error) accept_tcp(acceptor_, protocol_, socket, from, error);
+      if (error) {
+        note_accept_error(error);
+        asio::steady_timer pause{io_};
+        co_await wait_for(pause, accept_pause);
+        continue;
+      }
+      if (is_burnt() && !has_devices()) continue;
+      const Endpoint peer = endpoint_of(from);
+      const auto half_open = std::make_shared<HalfOpen>(
+          HalfOpen{std::make_shared<Channel>(std::move(socket), tls(), options_.limits, peer),
+                   asio::steady_timer{io_}});
+      const auto ticket = admission_.enter(peer.address, [half_open] { half_open->give_way(); });
+      spawn([half_open, ticket](std::shared_ptr<Listener> self) {
+        return self->admit(half_open, ticket);
+      });
+    }
+  }
+
+  Task<void> admit(std::shared_ptr<HalfOpen> half_open, Admission::Ticket ticket) {
+    const std::shared_ptr<Channel> channel = half_open->channel;
+    const auto hello = co_await authenticate(*half_open, ticket);
+    admission_.leave(ticket);
+    if (!hello || is_stopped_) co_return;
+    if (options_.introduction == Introduction::only)
+      co_return co_await refuse(channel, "it pairs devices, and takes no files now");
+    if (channel->device() != nullptr && channel->device()->rule == pair::Rule::refuse)
+      co_return co_await refuse(channel, "it takes no files of this device");
+    const bool is_free = co_await wait_until_free(channel, hello->sender);
+    if (is_free) co_await serve(channel, hello->sender);
+  }
+
+  // The connection is half open until the sender's Hello.
+  Task<std::optional<Hello>> authenticate(HalfOpen& half_open, Admission::Ticket ticket) {
+    Channel& channel = *half_open.channel;
+    const IpAddress address = channel.peer().address;
+    while (const auto next = admission_.begin_attempt(address, monotonic_now())) {
+      co_await wait_for(half_open.turn, *next - monotonic_now());
+      if (is_stopped_ || half_open.has_given_way) co_return reject(half_open, {});
+    }
+    on_exchange(channel.ssl(), [this, ticket] { admission_.rise(ticket, Standing::engaged); });
+    on_binder(channel.ssl(), [this, ticket] { admission_.rise(ticket, Standing::proven); });
+    const HandshakeFailure failure =
+        co_await channel.handshake(Role::receiver, options_.limits.handshake);
+    if (const auto rejection = rejection_of(failure)) {
+      reject(half_open, *rejection);
+      const bool is_guess =
+          failure == HandshakeFailure::wrong_code || failure == HandshakeFailure::wrong_role;
+      if (is_guess && !is_stopped_) note_wrong_code(address);
+      // It had us work for nothing: the next one of its address comes a pause later.
+      if (!is_guess && (failure == HandshakeFailure::unknown_device || owes_proof(channel.ssl())))
+        admission_.note_refused(address, monotonic_now());
+      co_return std::nullopt;
+    }
+    if (channel.device() == nullptr) admission_.note_right_code(address);
+    channel.start();
+    if (const std::string alpn = channel.alpn(); alpn != alpn_name) {
+      co_await refuse(half_open.channel, "this end speaks " + std::string{alpn_name} +
+                                             ", the other one " + display_name(alpn));
+      co_return std::nullopt;
+    }
+    bool is_paired = false;
+    const auto message = co_await first_message(half_open.channel, options_, host_, is_paired);
+    if (is_paired && options_.introduction == Introduction::only) stop({});
+    if (is_paired && !message) co_return std::nullopt;  // that was all it wanted
+    if (const auto* hello = message ? std::get_if<Hello>(&*message) : nullptr) co_return *hello;
+    channel.abort();
+    co_return reject(half_open, {ExitCode::timed_out, "greet a sender",
+                                 "it knows the code, and did not say hello", ""});
+  }
+
+  std::nullopt_t reject(const HalfOpen& half_open, const Error& why) {
+    const Error gave_way{ExitCode::interrupted, "authenticate a sender",
+                         "it gave way to newer connections before it had said who it is", ""};
+    if (!is_stopped_)
+      host_.on_rejected(half_open.channel->peer(), half_open.has_given_way ? gave_way : why);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] static Error refusal(std::string why) {
+    return {ExitCode::refused_by_peer, "serve a sender", std::move(why), ""};
+  }
+  // The common part of all versions: Welcome tells ours, Refuse says why not.
+  Task<void> refuse(std::shared_ptr<Channel> channel, std::string why) {
+    host_.on_rejected(channel->peer(), refusal(why));
+    channel->send(Refuse{ExitCode::refused_by_peer, why});
+    co_await channel->close();
+  }
+
+  // One session at a time: the others wait in their order, but for a sender that was here before.
+  // It takes the place of its old connection as soon as that one is known to be dead. A second run
+  // beside the first one waits as all do. False: it went away, or too many wait.
+  Task<bool> wait_until_free(std::shared_ptr<Channel> channel, SenderToken sender) {
+    if (!session_ && waiting_.empty()) co_return true;
+    if (waiting_.size() >= options_.waiting_max) {
+      co_await refuse(channel, "busy with another sender, and " + std::to_string(waiting_.size()) +
+                                   " others wait");
+      co_return false;
+    }
+    channel->send(Busy{});
+    host_.on_rejected(channel->peer(), refusal("busy with another sender: it waits"));
+    const bool is_back = session_ && session_->is_of(sender);
+    waiting_.insert(is_back ? waiting_.begin() : waiting_.end(), channel);
+    bool is_there = true;
+    while (is_there && (session_ || waiting_.front() != channel)) {
+      if (const auto session = session_; session && session->is_of(sender)) {
+        const bool is_alive = co_await session->is_alive();
+        if (!is_alive && session == session_) session->replace();
+      }
+      if (!session_ && waiting_.front() == channel) break;
+      // A session that is alive now may be dead in a while.
+      co_await channel->wait_activity(is_back ? options_.limits.answer : options_.limits.silent);
+      is_there = !is_stopped_ && channel->end() == ChannelEnd::open &&
+                 !channel->has_message();  // its Bye: interrupted
+    }
+    // It may have died while it waited, and an interrupt may come while it is asked.
+    is_there = is_there && !is_stopped_ && co_await channel->answers(options_.limits.answer) &&
+               !is_stopped_;
+    std::erase(waiting_, channel);
+    if (!is_there) wake_waiting();
+    if (!is_there && !is_stopped_) co_await channel->close();
+    co_return is_there;
+  }
+
+  void wake_waiting() {
+    for (const auto& channel : waiting_) channel->wake();
+  }
+
+  Task<void> serve(std::shared_ptr<Channel> channel, SenderToken sender) {
+    if (channel->device() == nullptr)
+      tls()->proofs().forgive(
+          static_cast<unsigned>(std::erase(mistyped_, channel->peer().address)));
+    host_.on_session_begin(channel->device());
+    const auto session = session_ =
+        std::make_shared<RecvSession>(io_, options_, host_, channel, sender);
+    spawn([session](std::shared_ptr<Listener> self) { return self->watch_progress(session); });
+    SessionEnd end = co_await session->run();
+    // Each such refusal tells one bit of what is here: they come as slowly as guesses of a code.
+    if (session->machine().has_refused_unsaid())
+      admission_.note_refused(channel->peer().address, monotonic_now());
+    end.is_replaced = session->is_replaced();
+    session_.reset();
+    progress_timer_.cancel();
+    has_success_ = has_success_ || end.code == ExitCode::done;
+    host_.on_session_end(end);
+    const bool is_over =
+        options_.is_once && session->machine().has_offer() && !session->is_replaced();
+    if (is_over || is_interrupted_)
+      stop(end);
+    else if (is_burnt() && !is_renewing_)
+      give_up(burnt());
+    wake_waiting();
+  }
+
+  // A session that hardly moves may take its time, but not others' time.
+  Task<void> watch_progress(std::shared_ptr<RecvSession> session) {
+    const SessionLimits& limits = options_.limits;
+    ProgressFloor floor{limits.floor_bytes, limits.floor_window, monotonic_now()};
+    while (session == session_) {
+      co_await wait_for(progress_timer_, std::min(progress_interval, limits.floor_window / 4));
+      if (session != session_) co_return;
+      // While the host decides, another thread of it may be at work on what arrival() reads.
+      const Arrival arrival =
+          session->machine().is_deciding() ? Arrival{.is_up_to_us = true} : host_.arrival();
+      if (arrival.is_up_to_us) floor.excuse(monotonic_now());
+      floor.note(arrival.bytes + session->machine().bytes_confirmed(), monotonic_now());
+      const bool is_last =
+          options_.is_once && session->machine().has_offer();  // nobody is served after it
+      if (waiting_.empty() || is_last || !floor.is_below(monotonic_now())) continue;
+      session->end_with(
+          {ExitCode::timed_out, "receive files while another sender waits",
+           "less than " + std::to_string(limits.floor_bytes / 1024) + " KiB came in " +
+               std::to_string(limits.floor_window / 1s) + " s",
+           "What arrived was kept; look at the link, then send the same again to go on"});
+      co_return;
+    }
+  }
+
+  [[nodiscard]] const std::shared_ptr<TlsContext>& tls() const { return tls_.value(); }
+  [[nodiscard]] bool is_burnt() const { return tls()->proofs().is_burnt(); }
+  [[nodiscard]] bool has_devices() const {
+    return tls()->device() != nullptr && !tls()->device()->peers.empty();
+  }
+  [[nodiscard]] Error burnt(const char* hint = "Start again with a new code") const {
+    return burnt_error(tls()->proofs().failures(), hint);
+  }
+
+  // It was counted when it was tried; here is what follows.
+  void note_wrong_code(const IpAddress& address) {
+    admission_.note_wrong_code(address, monotonic_now());
+    if (!tls()->proofs().can_guess()) {
+      if (!std::exchange(has_noticed_guessing_, true))
+        host_.on_notice(
+            "somebody tries wrong codes: each address may try one a second, and this code is too "
+            "long to be guessed");
+      return;
+    }
+    if (!is_burnt()) return mistyped_.push_back(address);
+    // A running session belongs to someone who knew the code: it may finish first.
+    if (!options_.is_once || options_.is_code_own) {
+      if (!std::exchange(is_renewing_, true))
+        spawn([](std::shared_ptr<Listener> self) { return self->renew_code(); });
+    } else if (!session_) {
+      give_up(burnt());
+    }
+  }
+
+  // Not at once: who has many addresses would have as many new codes to guess at, and fill the
+  // screen. Until then the burnt code stands, and lets nobody in.
+  Task<void> renew_code() {
+    const auto times = std::min(tls()->proofs().burnt_before() + 1, renew_pauses_max);
+    co_await wait_for(renew_timer_, options_.limits.guess_pause * static_cast<int>(times));
+    is_renewing_ = false;
+    if (is_stopped_) co_return;
+    const auto code = host_.renew_code(
+        burnt("Give the new code to the sender; wrong ones never burn that of 'recv --long'"));
+    if (!code) co_return give_up(code.error());
+    tls()->renew(code.value());
+    mistyped_.clear();
+  }
+
+  // An end without a session to blame is told as one.
+  void give_up(const Error& why) {
+    if (is_stopped_) return;
+    const SessionEnd end{why.code, why};
+    if (!session_) host_.on_session_end(end);
+    stop(end);
+  }
+
+  void stop(const SessionEnd& end) {
+    if (is_stopped_) return;
+    is_stopped_ = true;
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    if (device_) device_->close();
+    admission_.clear();
+    renew_timer_.cancel();
+    for (const auto& channel : waiting_) {
+      channel->send(
+          Refuse{ExitCode::refused_by_peer, "the receiver ended after the session before"});
+      spawn([channel](std::shared_ptr<Listener>) { return channel->close(); });
+    }
+    if (on_end_) std::exchange(on_end_, nullptr)(end);
+  }
+
+  asio::io_context& io_;
+  const RecvOptions options_;
+  RecvHost& host_;
+  tcp::acceptor acceptor_;
+  tcp protocol_ = tcp::v6();  // of acceptor_
+  bool is_exhaustion_told_ = false;
+  std::unique_ptr<DeviceWatch> device_;  // of --iface
+  std::uint16_t port_;                   // from the first listen() on the one in use
+  asio::steady_timer progress_timer_;
+  const Result<std::shared_ptr<TlsContext>> tls_;
+  Admission admission_;
+  asio::steady_timer renew_timer_;
+  std::vector<IpAddress> mistyped_;  // whose failures of the present code count; fewer than burn it
+  std::function<void(const SessionEnd&)> on_end_;
+  std::deque<std::shared_ptr<Channel>> waiting_;  // authenticated, until the session under way ends
+  std::shared_ptr<RecvSession> session_;
+  bool is_stopped_ = false, is_interrupted_ = false, has_success_ = false,
+       has_noticed_guessing_ = false, is_renewing_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<RecvServer> make_recv_server(asio::io_context& io, RecvOptions options,
+                                             const PairingCode& code, RecvHost& host) {
+  return std::make_shared<Listener>(io, std::move(options), code, host);
+}
+
+}  // namespace onehop::session

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// RecvServer: listens, authenticates, and runs one session at a time.
+//
+//   accept ─▶ [ half open: admission.hpp ] ─▶ TLS ─▶ Hello ─▶ free? ── yes ──▶ RecvSession
+//                                                              └ no: Busy ─▶ [ wait ] ──┘
+//
+// A stranger can cost us at most half_open_max connections of about 70 KiB for ten seconds, and
+// never the running session, nor who has proven the code; where they are too many the oldest gives
+// way. After a wrong code an address may try one each guess_pause. A code that can be guessed is
+// burnt by failed_proofs_max wrong ones over all addresses: the host makes another one, after a
+// pause that grows, or with is_once the server ends with exit code 4. A running session may finish
+// first. What counts is the code at the moment of a proof, on whichever connection (tls.hpp). A
+// strong code is never burnt, else anybody could end us.
+//
+// Senders that come while a session runs wait for it. Who proves to be its sender, and whose old
+// connection does not answer, takes its place; a session that hardly moves ends when somebody waits
+// (progress_floor.hpp). Session thread, but for interrupt().
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "control/session/code/code.hpp"
+#include "control/session/session.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace onehop::session {
+
+class RecvServer {
+ public:
+  virtual ~RecvServer() = default;
+  /// start binds and listens (on_listening follows at once), or fails. `on_end` is called once on
+  /// the session thread: with the session's end when is_once, with exit code 4 after too many wrong
+  /// codes, with 7 after an interrupt (0 when no session was under way and one had succeeded). The
+  /// host was told before (on_session_end), but for the last.
+  [[nodiscard]] virtual Result<void> start(std::function<void(const SessionEnd&)> on_end) = 0;
+  /// interrupt stops listening and ends the session in order. Any thread; not from a signal
+  /// handler.
+  virtual void interrupt() = 0;
+};
+[[nodiscard]] std::shared_ptr<RecvServer> make_recv_server(boost::asio::io_context& io,
+                                                           RecvOptions options,
+                                                           const PairingCode& code, RecvHost& host);
+
+}  // namespace onehop::session
