@@ -133,8 +133,8 @@ def test_what_this_machine_lacks_is_refused_before_the_other_one_is_asked(onehop
             here.refused_at_once(*command, "--trace", file / "t.csv",
                                  words=("Not a directory", "--trace"), code=8)
         if "--p2p" in subprocess.check_output([onehop, "recv", "--help"], text=True):
-            for command in (("send", file), ("recv",)):  # before a group is formed
-                here.refused_at_once(*command, "--p2p", "--iface", "lo", "--trace",
+            for end in (("send", file), ("recv",)):  # before a group is formed
+                here.refused_at_once(*end, "--p2p", "--iface", "lo", "--trace",
                                      here.work / "none/t.csv",
                                      words=("t.csv", "No such file", "--trace"), code=8)
         check(
