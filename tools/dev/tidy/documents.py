@@ -60,7 +60,7 @@ def faults_of_line(line, is_drawing, declared, code) -> Iterator[str]:
 def findings(tree) -> Iterator[Any]:
     """findings yields (path, line, text). NAME stands for any name. A page of figures names what
     was there."""
-    known = set(tree.texts) | {
+    known = set(tree.texts) | set(tree.strays) | {
         str(folder) for path in tree.texts for folder in pathlib.PurePath(path).parents
     }
     code = [text for path, text in tree.code((".hpp", ".cpp")) if path.startswith(ROOMS)]

@@ -12,7 +12,6 @@ Bounds: exact.
 """
 
 import ctypes
-import hashlib
 import os
 import sys
 import threading
@@ -52,7 +51,7 @@ class Tree:
             self.note(path)
 
     def note(self, path) -> None:
-        self.versions.setdefault(path.name, set()).add(hashlib.sha256(path.read_bytes()).hexdigest())
+        self.versions.setdefault(path.name, set()).add(digest(path))
 
     def exchange(self) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
