@@ -59,50 +59,36 @@ void AutoParams::read(ParamReader& r) {
 AutoLaw::AutoLaw(const AutoParams& params) noexcept
     : params_{params},
       safe_range_{params.safe_range},
-      capacity_{{.lowest = Gain{500},
-                 .highest = Gain{2000},
-                 .threshold_permille = capacity_threshold_permille}},
-      drain_{{.window = params.drain_window,
-              .rate_max = params.safe_range.rate_max,
-              .rate_min = params.safe_range.rate_min,
-              .has_stall_rule = true}},
-      aggregates_{params.aggregate} {}
+      link_{params.safe_range,
+            params.aggregate,
+            {.lowest = Gain{500},
+             .highest = Gain{2000},
+             .threshold_permille = capacity_threshold_permille}} {}
 
 RateGrant AutoLaw::step(const LinkSample& sample) {
-  ONEHOP_CHECK(sample.at >= stepped_at_);
-  step_span_ = stepped_at_ == Instant{} ? Nanos{0} : sample.at - stepped_at_;
-  stepped_at_ = sample.at;
-  const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at);
-  const Gain alpha = capacity_.step(phy);
-  if (alpha != Gain{}) {
-    safe_range_.scale_drain(alpha);
-    drain_.rescale(alpha);
-    capacity_changed_at_ = sample.at;
-  }
-  QueueView view = view_queue(sample);
-  hidden_.step(sample.at, sample.path.wire_per_frame, view);
-  const bool is_credible = !view.is_exact || audit_.step(sample.path, view);
+  link_.observe(sample);
+  if (link_.alpha != Gain{}) capacity_changed_at_ = sample.at;
+  const bool is_exact = link_.view.is_exact;
+  const bool is_credible = !is_exact || audit_.step(sample.path, link_.view);
   Mode mode = Mode::fallback;
-  if (view.is_exact && is_credible)
+  if (is_exact && is_credible)
     mode = sample.facts.medium == Medium::wired ? Mode::wired
-           : view.has_push_back                 ? Mode::aggregates_held
+           : link_.view.has_push_back           ? Mode::aggregates_held
                                                 : Mode::aggregates_read;
   enter(mode, sample);
-  RateGrant grant = mode_ != Mode::fallback ? step_exact(sample, view)
+  RateGrant grant = mode_ != Mode::fallback ? step_exact(sample)
                     : is_credible           ? step_fallback(sample)
                                             : step_fallback(with_own_account(sample));
-  safe_range_.request_reports(sample, trace_.bottleneck, grant);
-  if (alpha != Gain{}) trace_.details.alpha = alpha;
-  if (grant.feedback_interval > Nanos{0})
-    trace_.details.feedback_interval = grant.feedback_interval;
-  if (phy != nullptr) trace_.details.phy_rate = *phy;
+  safe_range_.request_reports(sample, trace_, grant);
+  if (link_.alpha != Gain{}) trace_.details.alpha = link_.alpha;
+  if (link_.phy != nullptr) trace_.details.phy_rate = *link_.phy;
   granted_ = grant.rate;
   return grant;
 }
 
 void AutoLaw::enter(Mode mode, const LinkSample& sample) noexcept {
   if ((mode == Mode::fallback) != (mode_ == Mode::fallback)) {
-    drain_.restart();
+    link_.drain.restart();
     probe_.begin(sample.at, handed_total(sample.path));
   }
   if (mode == Mode::fallback) probe_.reset();
@@ -110,76 +96,59 @@ void AutoLaw::enter(Mode mode, const LinkSample& sample) noexcept {
 }
 
 RateGrant AutoLaw::step_fallback(const LinkSample& sample) {
-  return safe_range_.step(sample, view_inexact_queue(sample), SafeRangeModel::Role::active, trace_);
+  safe_range_.read(sample, link_);
+  return safe_range_.step(sample, link_, SafeRangeModel::Role::active, trace_);
 }
 
-RateGrant AutoLaw::step_exact(const LinkSample& sample, const QueueView& view) {
-  // safe-range stays warm: its receiver terms are ours, and the exact queue may be lost. Where it
-  // has no queue of its own it reads this one.
-  QueueView own_view = view_inexact_queue(sample);
-  if (!own_view.is_known()) {
-    own_view = view;
-    own_view.foreign = {};
-  }
-  safe_range_.step(sample, own_view, SafeRangeModel::Role::standby, trace_);
-  read_queue(sample, view);
-  room_.step(aggregates_,
-             {.backlog = view.queue.occupancy,
+RateGrant AutoLaw::step_exact(const LinkSample& sample) {
+  link_.read_link(sample.path, params_.drain_window);
+  // safe-range stays warm: its receiver terms are ours, and the exact queue may be lost.
+  safe_range_.step(sample, link_, SafeRangeModel::Role::standby, trace_);
+  const QueueTelemetry& queue = link_.view.queue;
+  room_.step(link_.aggregates,
+             {.backlog = queue.occupancy,
               .backlog_max = backlog_limit(),
-              .limit = limit_,
+              .limit = link_.limit,
               .has_others = has_others()},
              fresh(sample.facts.mac, sample.at));
   set_band(sample);
   update_share(sample);
   const BytesPerSecond v = drain_rate(sample);
   const Bytes q = mode_ == Mode::aggregates_read
-                      ? late_queue_.step(sample.at, view.queue, handed_total(sample.path), v)
-                      : view.queue.occupancy;
-  probe_.step({.at = sample.at,
-               .sent_total = handed_total(sample.path),
-               .granted = granted_,
-               .is_empty = q * empty_part < a_ && has_data(sample.path) && !drain_.is_stalled(),
-               .is_above = q >= a_},
-              time_constant_);
-  const BytesPerSecond rate = bound(sample, base_rate(sample, view, q));
+                      ? late_queue_.step(sample.at, queue, handed_total(sample.path), v)
+                      : queue.occupancy;
+  probe_.step(
+      {.at = sample.at,
+       .sent_total = handed_total(sample.path),
+       .granted = granted_,
+       .is_empty = q * empty_part < a_ && has_data(sample.path) && !link_.drain.is_stalled(),
+       .is_above = q >= a_},
+      time_constant_);
+  const BytesPerSecond rate = bound(sample, base_rate(sample, q));
 
   const Bytes frame = safe_range_.ratio().wire_frame();
   const Bytes least = frame * backlog_frames_min;
-  refusals_.step(sample.at, view.queue.refused_total, view.queue.occupancy, least);
+  refusals_.step(sample.at, queue.refused_total, queue.occupancy, least);
   trace_.is_degraded = false;
   const bool has_aggregates = mode_ != Mode::wired;
   return {.rate = rate,
           .backlog_max = std::max(refusals_.bound(backlog_limit()), least),
           .backlog_low = has_aggregates ? a_ : Bytes{0},
           .batch_frames = batch_for(a_ / 4, frame, 1, params_.safe_range.batch_frames_max),
-          .poll_interval = has_aggregates ? exchange_ / polls_per_exchange : Nanos{0}};
-}
-
-void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
-  if (view.has_push_back) aggregates_.add(sample.path, view.backlog_least, exchange_);
-  drain_.set_window(std::max(params_.drain_window, exchange_ * exchanges_per_window));
-  // The least backlog that any sensor reports: one that is too long would make our own rate look
-  // like the link's.
-  drain_.add({.at = view.queue.at,
-              .drained_total = view.queue.drained_total,
-              .occupancy = view.backlog_least},
-             limit_);
-  sawtooth_.add(sample.path, drain_.newest_drained());
+          .poll_interval = has_aggregates ? link_.exchange / polls_per_exchange : Nanos{0}};
 }
 
 Bytes AutoLaw::backlog_limit() const noexcept {
-  if (mode_ == Mode::wired || aggregates_.mean_burst() <= Bytes{0})
-    return b_ + sawtooth_.amplitude() / 2;
-  return a_ + times(limit_, room_.room());
+  if (mode_ == Mode::wired || link_.aggregates.mean_burst() <= Bytes{0})
+    return b_ + link_.sawtooth.amplitude() / 2;
+  return a_ + times(link_.limit, room_.room());
 }
 
 // drain_rate is v_1: measured, or what the link claims before anything was.
 BytesPerSecond AutoLaw::drain_rate(const LinkSample& sample) const noexcept {
-  if (drain_.has_drain()) return drain_.drain();
+  if (link_.drain.has_drain()) return link_.drain.drain();
   const Gain part = sample.facts.medium == Medium::wired ? claim_wired : claim_wifi;
-  if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at);
-      phy != nullptr && *phy > BytesPerSecond{0})
-    return *phy * part;
+  if (link_.phy != nullptr && *link_.phy > BytesPerSecond{0}) return *link_.phy * part;
   if (sample.limits.link_rate > BytesPerSecond{0}) return sample.limits.link_rate * part;
   return params_.safe_range.rate_start;
 }
@@ -188,17 +157,13 @@ bool AutoLaw::has_others() const noexcept {
   return share_ * 1000 < static_cast<double>(alone_min.permille);
 }
 
-BytesPerSecond AutoLaw::won_rate(const LinkSample& sample) const noexcept {
-  return turn_rate(limit_, fresh(sample.facts.phy_rate, sample.at));
-}
-
 // update_share is u: what leaves, of what would leave if every turn were ours.
 void AutoLaw::update_share(const LinkSample& sample) noexcept {
-  const BytesPerSecond won = won_rate(sample);
+  const BytesPerSecond won = turn_rate(link_.limit, link_.phy);
   const double u = won > BytesPerSecond{0} ? static_cast<double>(drain_rate(sample).count) /
                                                  static_cast<double>(won.count)
                                            : 1.0;
-  const double part = static_cast<double>(std::min(step_span_, share_span).count()) /
+  const double part = static_cast<double>(std::min(link_.step_span, share_span).count()) /
                       static_cast<double>(share_span.count());
   share_ += part * (std::min(u, 1.0) - share_);
 }
@@ -207,33 +172,31 @@ void AutoLaw::update_share(const LinkSample& sample) noexcept {
 void AutoLaw::set_band(const LinkSample& sample) noexcept {
   const BytesPerSecond v = drain_rate(sample);
   if (mode_ == Mode::wired) {
-    limit_ = std::max(v * params_.wired_burst, safe_range_.ratio().wire_frame());
-    a_ = limit_ * params_.wired_bursts;
+    link_.set_limit(sample, std::max(v * params_.wired_burst, safe_range_.ratio().wire_frame()), v);
+    a_ = link_.limit * params_.wired_bursts;
     b_ = a_ * 2;
   } else {
-    limit_ = aggregates_.limit(fresh(sample.facts.aggregate_max, sample.at),
-                               fresh(sample.facts.phy_rate, sample.at), v);
-    a_ = limit_;
-    b_ = limit_ * params_.b_over_a;
+    link_.set_aggregate_limit(sample, v);
+    a_ = link_.limit;
+    b_ = a_ * params_.b_over_a;
   }
   a_ = times(a_, probe_.margin());
   b_ = times(b_, probe_.margin());
-  exchange_ = exchange_time(sample.facts, sample.at, limit_, v);
-  time_constant_ = std::max(exchange_ * 2, params_.time_constant_min);
+  time_constant_ = std::max(link_.exchange * 2, params_.time_constant_min);
   if (mode_ == Mode::aggregates_read) {
-    a_ += limit_ / 2;
-    b_ += limit_ / 2;
-    time_constant_ = std::max(time_constant_, step_span_);
+    a_ += link_.limit / 2;
+    b_ += link_.limit / 2;
+    time_constant_ = std::max(time_constant_, link_.step_span);
   }
 }
 
 // base_rate is (1) and (2).
-BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& view,
-                                  Bytes q) noexcept {
+BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, Bytes q) noexcept {
   const BytesPerSecond v = drain_rate(sample);
   const bool is_held = mode_ == Mode::aggregates_held;
+  const bool has_push_back = link_.view.has_push_back;
   // A port that pushes back is read after its refill: what it shows is the upper end of the saw.
-  const Bytes top = view.has_push_back ? std::max(backlog_limit(), b_) : b_;
+  const Bytes top = has_push_back ? std::max(backlog_limit(), b_) : b_;
   BytesPerSecond beta{};
   if (q < a_)
     beta = (a_ - q) / (is_held ? refill_span : time_constant_);
@@ -242,25 +205,18 @@ BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& vie
   // A port that pushes back sends nothing above its limit anyway; a slower rate would only starve
   // it afterwards.
   const BytesPerSecond least =
-      v *
-      (view.has_push_back ? std::min(params_.beta_max, beta_min_pushed_back) : params_.beta_max);
+      v * (has_push_back ? std::min(params_.beta_max, beta_min_pushed_back) : params_.beta_max);
   beta =
       std::clamp(beta, BytesPerSecond{-least.count}, v * (is_held ? refill_max : params_.beta_max));
   const bool is_new =
       is_held && capacity_changed_at_ && sample.at - *capacity_changed_at_ < changed_span;
   BytesPerSecond mean =
       v * Gain{static_cast<std::int64_t>(probe_.growth() * 1000)} * (is_new ? lean_changed : lean);
-  if (is_held && has_others()) mean = std::max(mean, won_rate(sample));
+  if (is_held && has_others()) mean = std::max(mean, turn_rate(link_.limit, link_.phy));
   const BytesPerSecond base = mean + beta;
-  const FrameRatio& ratio = safe_range_.ratio();
-  trace_.details = {.sensor = view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
-  trace_.buffers[0] = {.occupancy = ratio.to_payload(q),
-                       .drain = ratio.to_payload(v),
-                       .target = ratio.to_payload(a_),
-                       .rate = ratio.to_payload(base),
-                       .takes_part = true,
-                       .under = ratio.to_payload(a_),
-                       .over = ratio.to_payload(b_)};
+  trace_.details = {
+      .sensor = link_.view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = link_.limit};
+  trace_.buffers[0] = safe_range_.row(q, v, a_, b_, base);
   return base;
 }
 
@@ -280,17 +236,18 @@ BytesPerSecond AutoLaw::bound(const LinkSample& sample, BytesPerSecond base) noe
     rate = path.rate_offer;
     trace_.bottleneck = Bottleneck::cap;
   }
-  const auto cap = losses_.step({.at = sample.at,
-                                 .packets_reported_total = path.packets_reported_total,
-                                 .packets_lost_total = path.packets_lost_total,
-                                 .receiver_drops_total = path.rx_ring.refused_total,
-                                 .is_outage = safe_range_.is_outage(),
-                                 .srtt = path.srtt,
-                                 .feedback_interval = safe_range_.feedback_interval(),
-                                 .wanted = rate,
-                                 .drain = drain_.has_exact() ? drain_.drain() : BytesPerSecond{},
-                                 .rate_min = ratio.to_wire(params_.safe_range.rate_min)},
-                                fresh(sample.facts.mac, sample.at));
+  const auto cap =
+      losses_.step({.at = sample.at,
+                    .packets_reported_total = path.packets_reported_total,
+                    .packets_lost_total = path.packets_lost_total,
+                    .receiver_drops_total = path.rx_ring.refused_total,
+                    .is_outage = safe_range_.is_outage(),
+                    .srtt = path.srtt,
+                    .feedback_interval = safe_range_.feedback_interval(),
+                    .wanted = rate,
+                    .drain = link_.drain.has_exact() ? link_.drain.drain() : BytesPerSecond{},
+                    .rate_min = ratio.to_wire(params_.safe_range.rate_min)},
+                   fresh(sample.facts.mac, sample.at));
   if (cap) {
     trace_.details.loss_cap = *cap;
     rate = std::min(rate, *cap);

@@ -51,15 +51,11 @@
 #pragma once
 
 #include "control/law/controller.hpp"
-#include "control/law/estimate/aggregate_meter.hpp"
 #include "control/law/estimate/aggregate_room.hpp"
-#include "control/law/estimate/capacity.hpp"
-#include "control/law/estimate/drain_meter.hpp"
-#include "control/law/estimate/hidden_queue.hpp"
 #include "control/law/estimate/late_queue.hpp"
+#include "control/law/estimate/link_model.hpp"
 #include "control/law/estimate/loss_discriminator.hpp"
 #include "control/law/estimate/port_audit.hpp"
-#include "control/law/estimate/sawtooth_meter.hpp"
 #include "control/law/estimate/starvation_probe.hpp"
 #include "control/law/safe_range.hpp"
 #include "control/law/term/refusal_limit.hpp"
@@ -67,7 +63,7 @@
 namespace onehop::law {
 
 struct AutoParams {
-  Nanos drain_window{2ms};
+  Nanos drain_window = LinkModel::drain_window;
   Nanos time_constant_min{1ms};   ///< least T
   Gain beta_max{500};             ///< of v_1
   Gain b_over_a{1500};            ///< Wi-Fi; 2 on a wire
@@ -95,40 +91,30 @@ class AutoLaw final : public Controller {
  private:
   void enter(Mode mode, const LinkSample& sample) noexcept;
   RateGrant step_fallback(const LinkSample& sample);
-  RateGrant step_exact(const LinkSample& sample, const QueueView& view);
-  void read_queue(const LinkSample& sample, const QueueView& view) noexcept;
+  RateGrant step_exact(const LinkSample& sample);
   void set_band(const LinkSample& sample) noexcept;
   [[nodiscard]] Bytes backlog_limit() const noexcept;
   [[nodiscard]] BytesPerSecond drain_rate(const LinkSample& sample) const noexcept;
-  [[nodiscard]] BytesPerSecond won_rate(const LinkSample& sample) const noexcept;
   [[nodiscard]] bool has_others() const noexcept;
   void update_share(const LinkSample& sample) noexcept;
-  [[nodiscard]] BytesPerSecond base_rate(const LinkSample& sample, const QueueView& view,
-                                         Bytes q) noexcept;
+  [[nodiscard]] BytesPerSecond base_rate(const LinkSample& sample, Bytes q) noexcept;
   [[nodiscard]] BytesPerSecond bound(const LinkSample& sample, BytesPerSecond base) noexcept;
 
   AutoParams params_;
   Mode mode_ = Mode::fallback;
   SafeRangeModel safe_range_;
-  CapacityStep capacity_;  // alpha
-  DrainMeter drain_;       // v_1
-  AggregateMeter aggregates_;
-  AggregateRoom room_;      // r
-  SawtoothMeter sawtooth_;  // S
-  StarvationProbe probe_;   // g, m
+  LinkModel link_;
+  AggregateRoom room_;     // r
+  StarvationProbe probe_;  // g, m
   PortAudit audit_;
-  HiddenQueue hidden_;
   LateQueue late_queue_;
   RefusalLimit refusals_;
   LossDiscriminator losses_;
-  Bytes a_{}, b_{}, limit_{};  // limit_: L
-  Nanos exchange_{0};          // E
-  Nanos time_constant_{0};     // T
+  Bytes a_{}, b_{};
+  Nanos time_constant_{0};  // T
   BytesPerSecond granted_{};
   double share_ = 1;  // v_1 / R_win, in the mean
   std::optional<Instant> capacity_changed_at_;
-  Instant stepped_at_{};
-  Nanos step_span_{0};
 };
 
 }  // namespace onehop::law

@@ -32,10 +32,10 @@ void show(LawDetails& details, const Share& share) noexcept {
 
 RateGrant Cupid::step(const LinkSample& sample) {
   const auto share = share_.step(sample);
+  safe_range_.read(sample, link_);
   RateGrant grant = safe_range_.step(
-      sample, view_inexact_queue(sample),
-      share ? SafeRangeModel::Role::standby : SafeRangeModel::Role::active, trace_);
-  safe_range_.request_reports(sample, trace_.bottleneck, grant);
+      sample, link_, share ? SafeRangeModel::Role::standby : SafeRangeModel::Role::active, trace_);
+  safe_range_.request_reports(sample, trace_, grant);
   const bool has_flow = has_data(sample.path);
   if (no_airtime_.step(sample.at, !has_flow || share_.missing() != MissingSensor::airtime))
     trace_.notices |= bit_of(Notice::cupid_no_airtime);

@@ -21,13 +21,17 @@ class Cupid final : public Controller {
  public:
   /// `safe_range` is used while a sensor is missing; its rates bound both.
   Cupid(const AirtimeShareParams& share, const SafeRangeParams& safe_range) noexcept
-      : share_{share}, safe_range_{safe_range}, batch_frames_max_{safe_range.batch_frames_max} {}
+      : share_{share},
+        safe_range_{safe_range},
+        link_{safe_range},
+        batch_frames_max_{safe_range.batch_frames_max} {}
   RateGrant step(const LinkSample& sample) override;
   [[nodiscard]] std::string_view name() const override { return "cupid"; }
 
  private:
   AirtimeShare share_;
   SafeRangeModel safe_range_;
+  LinkModel link_;
   std::uint32_t batch_frames_max_;
   SensorTimeout no_airtime_, no_phy_rate_;
 };

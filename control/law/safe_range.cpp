@@ -49,27 +49,28 @@ BytesPerSecond SafeRangeModel::clamp_wire(BytesPerSecond rate) const noexcept {
   return std::clamp(rate, ratio_.to_wire(params_.rate_min), ratio_.to_wire(params_.rate_max));
 }
 
-RateGrant SafeRangeModel::step(const LinkSample& sample, const QueueView& view, Role role,
+RateGrant SafeRangeModel::step(const LinkSample& sample, const LinkModel& link, Role role,
                                LawTrace& trace) {
   ratio_.read(sample.path);
   is_outage_ = outage_.step(sample.at, sample.path, feedback_interval_);
   trace.buffers = {};
-  trace.details = {.sensor = view.sensor};
+  trace.details = {.sensor = link.view.sensor};
   trace.is_degraded = false;
 
   receivers_.read(sample.path, ratio_.payload_frame());
   own_.step({.sample = sample,
-             .view = view,
+             .link = link,
              .ratio = ratio_,
              .is_standby = role == Role::standby,
              .last_bottleneck = bottleneck_},
-            batch_frames_, trace);
-  if (own_.has_queue())
+            trace);
+  if (link.has_queue)
     batch_frames_ = own_.batch_frames();
   else
     set_paced_term(sample, trace.buffers[0]);
   receivers_.set_rows(sample.at, sample.path.srtt,
-                      own_.has_queue() ? own_.flow() : paced_.injection(), trace.buffers);
+                      link.has_queue ? ratio_.to_payload(link.drain.flow()) : paced_.injection(),
+                      trace.buffers);
 
   BytesPerSecond v_0 = params_.rate_max;
   bottleneck_ = Bottleneck::none;
@@ -88,7 +89,7 @@ RateGrant SafeRangeModel::step(const LinkSample& sample, const QueueView& view, 
   rate_ = ratio_.to_wire(v_0);
   trace.bottleneck = bottleneck_;
   return {.rate = rate_,
-          .backlog_max = ratio_.to_wire(own_.has_queue() ? own_.backlog_max() : paced_backlog_max_),
+          .backlog_max = ratio_.to_wire(link.has_queue ? own_.backlog_max() : paced_backlog_max_),
           .batch_frames = batch_frames_};
 }
 
@@ -123,18 +124,19 @@ void SafeRangeModel::set_paced_term(const LinkSample& sample, BufferRow& row) no
     paced_backlog_max_ = std::clamp(paced_backlog_max_, Bytes{0}, std::max(ring / 2, two_batches));
 }
 
-void SafeRangeModel::request_reports(const LinkSample& sample, Bottleneck bottleneck,
+void SafeRangeModel::request_reports(const LinkSample& sample, LawTrace& trace,
                                      RateGrant& grant) noexcept {
-  grant.feedback_interval = feedback_interval_ = acks_.step(sample, bottleneck);
+  grant.feedback_interval = feedback_interval_ = acks_.step(sample, trace.bottleneck);
+  if (feedback_interval_ > Nanos{0}) trace.details.feedback_interval = feedback_interval_;
   grant.nack_request_id = acks_.requests_total();
 }
 
 RateGrant SafeRange::step(const LinkSample& sample) {
   ONEHOP_CHECK(sample.at >= stepped_at_);
   stepped_at_ = sample.at;
-  RateGrant grant =
-      model_.step(sample, view_inexact_queue(sample), SafeRangeModel::Role::active, trace_);
-  model_.request_reports(sample, trace_.bottleneck, grant);
+  model_.read(sample, link_);
+  RateGrant grant = model_.step(sample, link_, SafeRangeModel::Role::active, trace_);
+  model_.request_reports(sample, trace_, grant);
   return grant;
 }
 

@@ -40,11 +40,27 @@ class SafeRangeModel {
   enum class Role : std::uint8_t { active, standby };
 
   explicit SafeRangeModel(const SafeRangeParams& params) noexcept;
+  /// read takes the queue by which safe-range steers into the law's model.
+  void read(const LinkSample& sample, LinkModel& link) noexcept {
+    ratio_.read(sample.path);
+    link.read(sample.path, view_inexact_queue(sample), params_.d_1,
+              ratio_.wire_frame() * batch_frames_);
+  }
   /// step writes all of `trace` but its columns and notices, and returns the grant without reports.
-  RateGrant step(const LinkSample& sample, const QueueView& view, Role role, LawTrace& trace);
-  /// request_reports completes a grant. `bottleneck` is what limited the rate in this step.
-  void request_reports(const LinkSample& sample, Bottleneck bottleneck, RateGrant& grant) noexcept;
-  void scale_drain(Gain alpha) noexcept { own_.scale_drain(alpha); }
+  RateGrant step(const LinkSample& sample, const LinkModel& link, Role role, LawTrace& trace);
+  /// request_reports completes a grant. trace.bottleneck is what limited the rate in this step.
+  void request_reports(const LinkSample& sample, LawTrace& trace, RateGrant& grant) noexcept;
+  /// row gives the lower queue's row from wire bytes; its dead band is `under` to `over`.
+  [[nodiscard]] BufferRow row(Bytes queue, BytesPerSecond drain, Bytes under, Bytes over,
+                              BytesPerSecond rate) const noexcept {
+    return {.occupancy = ratio_.to_payload(queue),
+            .drain = ratio_.to_payload(drain),
+            .target = ratio_.to_payload(under),
+            .rate = ratio_.to_payload(rate),
+            .takes_part = true,
+            .under = ratio_.to_payload(under),
+            .over = ratio_.to_payload(over)};
+  }
 
   [[nodiscard]] const FrameRatio& ratio() const noexcept { return ratio_; }
   [[nodiscard]] bool is_outage() const noexcept { return is_outage_; }
@@ -74,12 +90,13 @@ class SafeRangeModel {
 
 class SafeRange final : public Controller {
  public:
-  explicit SafeRange(const SafeRangeParams& params) noexcept : model_{params} {}
+  explicit SafeRange(const SafeRangeParams& params) noexcept : model_{params}, link_{params} {}
   RateGrant step(const LinkSample& sample) override;
   [[nodiscard]] std::string_view name() const override { return "safe-range"; }
 
  private:
   SafeRangeModel model_;
+  LinkModel link_;
   Instant stepped_at_{};
 };
 

@@ -9,8 +9,6 @@
 namespace onehop::law {
 
 namespace {
-// Ours. Low: one aggregate more or less is the rate. High: a change of rate is seen late.
-constexpr Nanos drain_window{2ms};
 // Ours: (6) is one step per sample of eta_hat, not per tick. Low: R_base follows noise. High: it is
 // late after a fade.
 constexpr Nanos pull_interval{1ms};
@@ -35,56 +33,44 @@ void WdtcpParams::read(ParamReader& r) {
 Wdtcp::Wdtcp(const WdtcpParams& params) noexcept
     : params_{params},
       safe_range_{params.safe_range},
-      aggregates_{params.aggregate},
-      drain_{{.window = drain_window,
-              .rate_max = params.safe_range.rate_max,
-              .rate_min = params.safe_range.rate_min,
-              .has_stall_rule = true}},
+      link_{params.safe_range, params.aggregate},
       eta_{params.eta_start} {}
 
-BytesPerSecond Wdtcp::clamp_rate(BytesPerSecond rate) const noexcept {
-  return std::clamp(rate, params_.safe_range.rate_min, params_.safe_range.rate_max);
-}
-
 RateGrant Wdtcp::step(const LinkSample& sample) {
-  ONEHOP_CHECK(sample.at >= stepped_at_);
-  step_span_ = stepped_at_ == Instant{} ? Nanos{0} : sample.at - stepped_at_;
-  stepped_at_ = sample.at;
   is_wired_ = sample.facts.medium == Medium::wired;
-  QueueView view = view_queue(sample);
-  hidden_.step(sample.at, sample.path.wire_per_frame, view);
-  const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at);
-  const bool has_queue = view.is_known();
-  const bool has_sensor = has_queue || phy != nullptr;
+  link_.observe(sample);
+  link_.read_link(sample.path, LinkModel::drain_window);
+  const bool has_sensor = link_.has_queue || link_.phy != nullptr;
   RateGrant fallback = safe_range_.step(
-      sample, view_inexact_queue(sample),
-      has_sensor ? SafeRangeModel::Role::standby : SafeRangeModel::Role::active, trace_);
-  raise_notices(sample, has_queue, phy != nullptr);
+      sample, link_, has_sensor ? SafeRangeModel::Role::standby : SafeRangeModel::Role::active,
+      trace_);
+  raise_notices(sample, link_.has_queue, link_.phy != nullptr);
   if (!has_sensor) {
     has_base_ = false;
-    safe_range_.request_reports(sample, trace_.bottleneck, fallback);
+    safe_range_.request_reports(sample, trace_, fallback);
     return fallback;
   }
 
-  const Gain alpha = capacity_.step(phy);
-  if (has_queue) read_queue(sample, view);
-  if (alpha != Gain{}) drain_.rescale(alpha);
-  set_band(sample, phy);
-  const BytesPerSecond beta = has_queue ? linear_part(view) : BytesPerSecond{};
+  set_band(sample);
+  const BytesPerSecond beta = link_.has_queue ? linear_part() : BytesPerSecond{};
   BytesPerSecond rate{};
   if (is_paper()) {
-    if (!has_base_) update_base(phy, {});
-    rate = base_ = clamp_rate(base_ * alpha + beta);
+    if (!has_base_) update_base({});
+    rate = base_ = safe_range_.clamp_wire(base_ * link_.alpha + beta);
   } else {
-    update_base(phy, alpha);
+    update_base(link_.alpha);
     rate = base_ + beta;
   }
-  trace_.details = {
-      .sensor = view.sensor, .alpha = alpha, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
-  if (phy != nullptr) trace_.details.phy_rate = *phy;
+  trace_.details = {.sensor = link_.view.sensor,
+                    .alpha = link_.alpha,
+                    .beta = beta,
+                    .a = a_,
+                    .b = b_,
+                    .aggregate = link_.limit};
+  if (link_.phy != nullptr) trace_.details.phy_rate = *link_.phy;
   if (const std::int32_t* stations = fresh(sample.facts.stations, sample.at))
     trace_.details.stations = *stations;
-  return grant(sample, view, clamp_rate(rate));
+  return grant(sample, safe_range_.clamp_wire(rate));
 }
 
 void Wdtcp::raise_notices(const LinkSample& sample, bool has_queue, bool has_phy) noexcept {
@@ -100,93 +86,87 @@ void Wdtcp::raise_notices(const LinkSample& sample, bool has_queue, bool has_phy
     trace_.notices |= bit_of(Notice::wdtcp_no_queue);
 }
 
-void Wdtcp::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
-  if (view.has_push_back) aggregates_.add(sample.path, view.backlog_least, rtt_);
-  drain_.set_window(std::max(drain_window, rtt_ * exchanges_per_window));
-  drain_.add({.at = view.queue.at,
-              .drained_total = view.queue.drained_total,
-              .occupancy = view.queue.occupancy},
-             limit_);
-  sawtooth_.add(sample.path, drain_.newest_drained());
-}
-
 //= [WDTCP] explicit capacity control, alpha; type=deviation
 //=   reason=see (5), (6) at the top of the header
-void Wdtcp::update_base(const BytesPerSecond* phy, Gain alpha) noexcept {
-  if (drain_.has_exact() && phy != nullptr && *phy > BytesPerSecond{0}) {
-    eta_ = {static_cast<std::int64_t>(static_cast<Wide>(drain_.drain().count) * 1000 / phy->count)};
+void Wdtcp::update_base(Gain alpha) noexcept {
+  const BytesPerSecond* phy = link_.phy;
+  const DrainMeter& drain = link_.drain;
+  if (drain.has_exact() && phy != nullptr && *phy > BytesPerSecond{0}) {
+    eta_ = {static_cast<std::int64_t>(static_cast<Wide>(drain.drain().count) * 1000 / phy->count)};
     eta_ = std::clamp(eta_, Gain{10}, Gain{1000});
   }
   BytesPerSecond delivered = phy != nullptr ? *phy * eta_ : params_.safe_range.rate_start;
   // While no backlog was seen yet, the drain rate is a lower bound. It may raise the rate, or a low
   // start would keep itself low.
-  if (drain_.has_exact())
-    delivered = drain_.drain();
-  else if (drain_.has_drain())
-    delivered = std::max(delivered, drain_.drain());
+  if (drain.has_exact())
+    delivered = drain.drain();
+  else if (drain.has_drain())
+    delivered = std::max(delivered, drain.drain());
   if (!has_base_) {
-    base_ = clamp_rate(delivered);  // a high fixed rate at once: no slow start
+    base_ = safe_range_.clamp_wire(delivered);  // a high fixed rate at once: no slow start
     has_base_ = true;
-    pulled_at_ = stepped_at_;
+    pulled_at_ = link_.observed_at;
     return;
   }
-  base_ = clamp_rate(base_ * alpha);
-  if (stepped_at_ - pulled_at_ < pull_interval) return;
-  pulled_at_ = stepped_at_;
-  base_ = clamp_rate({base_.count + (delivered.count - base_.count) / pull});
+  base_ = safe_range_.clamp_wire(base_ * alpha);
+  if (link_.observed_at - pulled_at_ < pull_interval) return;
+  pulled_at_ = link_.observed_at;
+  base_ = safe_range_.clamp_wire({base_.count + (delivered.count - base_.count) / pull});
 }
 
 //= [WDTCP] a = BDP (bf_1/bf_2 - 1), b = the aggregate limit; type=deviation
 //=   reason=a > b is possible, and a queue of less than one aggregate at a transmission opportunity
 //=   sends a short one: a <= L, b = 1.5 L
-void Wdtcp::set_band(const LinkSample& sample, const BytesPerSecond* phy) noexcept {
-  const BytesPerSecond smooth = drain_.has_drain() ? drain_.drain() : base_;
-  limit_ = aggregates_.limit(fresh(sample.facts.aggregate_max, sample.at), phy, smooth);
-  rtt_ = exchange_time(sample.facts, sample.at, limit_, smooth);
-  has_others_ = phy != nullptr && smooth * rtt_ < limit_ * alone_min;
+void Wdtcp::set_band(const LinkSample& sample) noexcept {
+  const BytesPerSecond* phy = link_.phy;
+  const BytesPerSecond smooth = link_.drain.has_drain() ? link_.drain.drain() : base_;
+  link_.set_aggregate_limit(sample, smooth);
+  has_others_ = phy != nullptr && smooth * link_.exchange < link_.limit * alone_min;
   const std::int32_t* stations = fresh(sample.facts.stations, sample.at);
   const std::int64_t pairs =
       std::max(stations != nullptr ? *stations : params_.pairs_min, params_.pairs_min);
   const BytesPerSecond capacity = phy != nullptr ? *phy : smooth;
-  a_ = std::min(capacity * rtt_ / (pairs - 1), limit_);
-  b_ = std::max(limit_ * b_gain, a_);
+  a_ = std::min(capacity * link_.exchange / (pairs - 1), link_.limit);
+  b_ = std::max(link_.limit * b_gain, a_);
   if (is_paper()) return;
   // The queue is a saw, of the core's visits or of whole aggregates, and is read after a refill: at
   // its upper end.
-  const Bytes tooth = aggregates_.mean_burst() > Bytes{0} ? std::max(limit_, sawtooth_.amplitude())
-                                                          : sawtooth_.amplitude();
+  const Bytes tooth = link_.aggregates.mean_burst() > Bytes{0}
+                          ? std::max(link_.limit, link_.sawtooth.amplitude())
+                          : link_.sawtooth.amplitude();
   // With two polls per exchange every second one is made halfway, a quarter of the saw below.
-  const Bytes half_saw = rtt_ > slow_exchange ? tooth / 4 : tooth / 2;
+  const Bytes half_saw = link_.exchange > slow_exchange ? tooth / 4 : tooth / 2;
   a_ += half_saw;
   b_ += half_saw;
 }
 
 // is_refill: the queue is below its band, and the port's backlog limit ends what a high rate
 // begins.
-bool Wdtcp::is_refill(const QueueView& view) const noexcept {
-  return !is_paper() && view.has_push_back && !is_wired_ && view.queue.occupancy < a_;
+bool Wdtcp::is_refill() const noexcept {
+  return !is_paper() && link_.view.has_push_back && !is_wired_ && link_.view.queue.occupancy < a_;
 }
 
 // backlog_limit, alone on the medium: a while aggregates leave full, for the core then refills
 // between two transmissions, and bytes above a would wait for one more. Where aggregates leave
 // short the core comes late, and the next transmission takes the bytes above a. Beside others two
 // transmissions may follow at once: the bytes above a are for the second, and a refill ends at a.
-Bytes Wdtcp::backlog_limit(const QueueView& view, BytesPerSecond rate) const noexcept {
+Bytes Wdtcp::backlog_limit(BytesPerSecond rate) const noexcept {
   if (is_paper()) return std::max(rate * paper_backlog, b_ * 2);
-  const bool is_held = view.has_push_back && !is_wired_;
-  const bool is_fed = has_others_
-                          ? is_refill(view)
-                          : is_held && aggregates_.is_full(limit_) && !aggregates_.has_run_dry();
-  return is_fed ? a_ : b_ + limit_ / 2;
+  const bool is_held = link_.view.has_push_back && !is_wired_;
+  const bool is_fed = has_others_ ? is_refill()
+                                  : is_held && link_.aggregates.is_full(link_.limit) &&
+                                        !link_.aggregates.has_run_dry();
+  return is_fed ? a_ : b_ + link_.limit / 2;
 }
 
 //= [WDTCP] beta
-BytesPerSecond Wdtcp::linear_part(const QueueView& view) const noexcept {
-  const Bytes q = view.queue.occupancy;
+BytesPerSecond Wdtcp::linear_part() const noexcept {
+  const Bytes q = link_.view.queue.occupancy;
   // A step is in force until the next one: an error spread over less than that would be answered
   // several times over.
-  const Nanos time_constant = is_paper() ? rtt_ : std::max(rtt_, step_span_);
-  const bool is_refilled = is_refill(view);
+  const Nanos time_constant =
+      is_paper() ? link_.exchange : std::max(link_.exchange, link_.step_span);
+  const bool is_refilled = is_refill();
   BytesPerSecond beta{};
   if (q < a_)
     beta = (a_ - q) / (is_refilled ? refill_span : time_constant);
@@ -198,27 +178,21 @@ BytesPerSecond Wdtcp::linear_part(const QueueView& view) const noexcept {
   return std::clamp(beta, BytesPerSecond{-least.count}, most);
 }
 
-RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPerSecond rate) {
+RateGrant Wdtcp::grant(const LinkSample& sample, BytesPerSecond rate) {
   const FrameRatio& ratio = safe_range_.ratio();
-  trace_.buffers[0] = {.occupancy = ratio.to_payload(view.queue.occupancy),
-                       .drain = ratio.to_payload(drain_.has_drain() ? drain_.drain() : base_),
-                       .target = ratio.to_payload(a_),
-                       .rate = ratio.to_payload(rate),
-                       .takes_part = true,
-                       .under = ratio.to_payload(a_),
-                       .over = ratio.to_payload(b_)};
+  trace_.buffers[0] =
+      safe_range_.row(link_.view.queue.occupancy,
+                      link_.drain.has_drain() ? link_.drain.drain() : base_, a_, b_, rate);
   trace_.bottleneck = has_data(sample.path) ? Bottleneck::tx_queue : Bottleneck::source;
   trace_.is_degraded = false;
   const bool has_aggregates = !is_paper() && !is_wired_;
   RateGrant grant{
       .rate = rate,
-      .backlog_max = std::max(backlog_limit(view, rate), ratio.wire_frame() * backlog_frames_min),
-      .backlog_low = has_aggregates ? limit_ : Bytes{0},
+      .backlog_max = std::max(backlog_limit(rate), ratio.wire_frame() * backlog_frames_min),
+      .backlog_low = has_aggregates ? link_.limit : Bytes{0},
       .batch_frames = batch_for(a_ / 4, ratio.wire_frame(), 2, params_.safe_range.batch_frames_max),
-      .poll_interval = has_aggregates ? rtt_ / polls_per_exchange : Nanos{0}};
-  safe_range_.request_reports(sample, trace_.bottleneck, grant);
-  if (grant.feedback_interval > Nanos{0})
-    trace_.details.feedback_interval = grant.feedback_interval;
+      .poll_interval = has_aggregates ? link_.exchange / polls_per_exchange : Nanos{0}};
+  safe_range_.request_reports(sample, trace_, grant);
   return grant;
 }
 

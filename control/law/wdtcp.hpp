@@ -36,11 +36,7 @@
 #include <cstdint>
 
 #include "control/law/controller.hpp"
-#include "control/law/estimate/aggregate_meter.hpp"
-#include "control/law/estimate/capacity.hpp"
-#include "control/law/estimate/drain_meter.hpp"
-#include "control/law/estimate/hidden_queue.hpp"
-#include "control/law/estimate/sawtooth_meter.hpp"
+#include "control/law/estimate/link_model.hpp"
 #include "control/law/notice.hpp"
 #include "control/law/safe_range.hpp"
 
@@ -70,33 +66,24 @@ class Wdtcp final : public Controller {
  private:
   /// raise_notices tells of sensors that stay away while data flows.
   void raise_notices(const LinkSample& sample, bool has_queue, bool has_phy) noexcept;
-  void read_queue(const LinkSample& sample, const QueueView& view) noexcept;
-  void update_base(const BytesPerSecond* phy, Gain alpha) noexcept;
-  void set_band(const LinkSample& sample, const BytesPerSecond* phy) noexcept;
-  [[nodiscard]] bool is_refill(const QueueView& view) const noexcept;
-  [[nodiscard]] Bytes backlog_limit(const QueueView& view, BytesPerSecond rate) const noexcept;
-  [[nodiscard]] BytesPerSecond linear_part(const QueueView& view) const noexcept;
-  [[nodiscard]] BytesPerSecond clamp_rate(BytesPerSecond rate) const noexcept;
+  void update_base(Gain alpha) noexcept;
+  void set_band(const LinkSample& sample) noexcept;
+  [[nodiscard]] bool is_refill() const noexcept;
+  [[nodiscard]] Bytes backlog_limit(BytesPerSecond rate) const noexcept;
+  [[nodiscard]] BytesPerSecond linear_part() const noexcept;
   [[nodiscard]] bool is_paper() const noexcept { return params_.form == WdtcpParams::Form::paper; }
-  RateGrant grant(const LinkSample& sample, const QueueView& view, BytesPerSecond rate);
+  RateGrant grant(const LinkSample& sample, BytesPerSecond rate);
 
   WdtcpParams params_;
   SafeRangeModel safe_range_;
-  AggregateMeter aggregates_;
-  CapacityStep capacity_{{}};  // alpha
-  DrainMeter drain_;           // v_1
-  SawtoothMeter sawtooth_;     // S
-  HiddenQueue hidden_;
+  LinkModel link_;
   SensorTimeout no_phy_rate_, no_queue_, no_sensor_;
   Gain eta_;
   BytesPerSecond base_{};  // R_base, or R of the paper's form
   bool has_base_ = false;
   bool is_wired_ = false;
-  bool has_others_ = false;    // on the medium, as our own drain tells
-  Bytes a_{}, b_{}, limit_{};  // limit_: L
-  Nanos rtt_{0};
-  Instant stepped_at_{};
-  Nanos step_span_{0};
+  bool has_others_ = false;  // on the medium, as our own drain tells
+  Bytes a_{}, b_{};
   Instant pulled_at_{};
 };
 

@@ -29,7 +29,10 @@ QueueView view_inexact_queue(const LinkSample& sample) noexcept {
     return view;
   }
   const QueueReading* lower = fresh(sample.facts.lower_queue, sample.at);
-  return lower != nullptr ? view_below(*lower) : QueueView{};
+  if (lower == nullptr) return {};
+  QueueView view = view_below(*lower);
+  view.backlog_least += view.foreign;  // a qdisc's backlog counts with the bytes of others in it
+  return view;
 }
 
 QueueView view_queue(const LinkSample& sample) noexcept {

@@ -18,7 +18,7 @@ namespace onehop::law {
 struct QueueView {
   QueueTelemetry queue;   ///< scope none: nothing could be read
   Bytes foreign{};        ///< bytes of others in the same queue; not in queue.occupancy
-  Bytes backlog_least{};  ///< the least that any sensor says of our bytes in it
+  Bytes backlog_least{};  ///< the least that any sensor says has to leave until it is empty
   QueueSensor sensor = QueueSensor::none;
   bool has_push_back = false;  ///< the port waits for this queue, so a backlog limit holds it
   bool is_exact = false;

@@ -40,15 +40,9 @@ constexpr std::int64_t zero_margin_permille = 1250;
 constexpr std::int64_t zero_frames_min = 4;
 }  // namespace
 
-OwnQueueTerm::OwnQueueTerm(const SafeRangeParams& params) noexcept
-    : params_{params},
-      drain_{{.window = params.d_1,
-              .rate_max = params.rate_max,
-              .rate_min = params.rate_min,
-              .has_stall_rule = true}} {}
+OwnQueueTerm::OwnQueueTerm(const SafeRangeParams& params) noexcept : params_{params} {}
 
-void OwnQueueTerm::step(const SafeRangeInput& input, std::uint32_t batch_frames,
-                        LawTrace& trace) noexcept {
+void OwnQueueTerm::step(const SafeRangeInput& input, LawTrace& trace) noexcept {
   const LinkSample& sample = input.sample;
   // PING shares the queue, so srtt holds X_1 / v_1. X_max from the newest srtt would let a deeper
   // queue justify itself.
@@ -59,42 +53,35 @@ void OwnQueueTerm::step(const SafeRangeInput& input, std::uint32_t batch_frames,
   const MaybeFact<QueueReading>& exact = sample.facts.exact_queue;
   if (exact && exact->value.queue.capacity > Bytes{0})
     known_capacity_ = exact->value.queue.capacity;
-  const bool had_queue = has_queue_;
-  has_queue_ = input.view.is_known();
-  if (!has_queue_) return;
-  if (!had_queue) drain_.restart();
+  if (!input.link.has_queue) return;
   BufferRow& row = trace.buffers[0];
-  read(input, batch_frames, row);
+  read(input, row);
   set_limits(input, trace);
   set_backlog(input, row);
   //= [SMUFF] eq. (6), i = 1
   Bytes x = row.occupancy;
-  if (input.view.has_push_back) x = std::max(mean_of(x) - half_saw(), Bytes{0}) + yielded_;
+  if (input.link.view.has_push_back) x = std::max(mean_of(x) - half_saw(), Bytes{0}) + yielded_;
   row.rate = row.drain + (row.target - x) / params_.d_1;
-  if (!drain_.has_drain() && input.view.has_push_back)
+  if (!input.link.drain.has_drain() && input.link.view.has_push_back)
     row.rate = std::max(row.rate, params_.backlog_start / start_burst);
   row.takes_part = true;
   update_trim(input, row.occupancy);
 }
 
-void OwnQueueTerm::read(const SafeRangeInput& input, std::uint32_t batch_frames,
-                        BufferRow& row) noexcept {
+void OwnQueueTerm::read(const SafeRangeInput& input, BufferRow& row) noexcept {
   const LinkSample& sample = input.sample;
-  const QueueTelemetry& queue = input.view.queue;
+  const QueueTelemetry& queue = input.link.view.queue;
   // A qdisc's backlog counts with the bytes of others in it.
   row.occupancy = input.ratio.to_payload(
-      input.view.has_push_back ? queue.occupancy : queue.occupancy + input.view.foreign);
-  drain_.add({.at = queue.at,
-              .drained_total = input.ratio.to_payload(queue.drained_total),
-              .occupancy = row.occupancy},
-             input.ratio.payload_frame() * batch_frames);
-  sawtooth_.add(sample.path, drain_.newest_drained());
+      input.link.view.has_push_back ? queue.occupancy : queue.occupancy + input.link.view.foreign);
+  row.drain = input.ratio.to_payload(input.link.drain.drain());
+  saw_ = input.ratio.to_payload(input.link.sawtooth.amplitude());
   const auto& lower = sample.facts.lower_queue;
   const std::uint64_t refused_below = lower ? lower->value.queue.refused_total : 0;
   // Never below 1 ms of data, or a foreign flow's drops starve us.
   refusals_.step(sample.at,
                  std::max({sample.path.tx_queue.refused_total, refused_below, queue.refused_total}),
-                 row.occupancy, drain_.drain() * 1ms);
+                 row.occupancy, row.drain * 1ms);
 }
 
 // mean_of: the saw's mean from one reading whose phase is unknown: the port may read before it
@@ -115,7 +102,8 @@ void OwnQueueTerm::set_limits(const SafeRangeInput& input, LawTrace& trace) noex
   const bool has_claim = claim > BytesPerSecond{0};
   const BytesPerSecond start =
       has_claim && !params_.is_start_known ? claim * claim_used : params_.rate_start;
-  const BytesPerSecond v = drain_.has_drain() ? drain_.drain() : std::min(start, params_.rate_max);
+  const BytesPerSecond v =
+      input.link.drain.has_drain() ? row.drain : std::min(start, params_.rate_max);
   row.drain = v;
   const bool is_strict = params_.bounds == Bounds::strict;
   const BytesPerSecond lo = is_strict ? BytesPerSecond{} : v * params_.v_1_lo;
@@ -142,7 +130,7 @@ void OwnQueueTerm::set_limits(const SafeRangeInput& input, LawTrace& trace) noex
   target_ = params_.target == Target::mid ? (under + over) / 2 : under;
   if (trace.is_degraded)
     target_ = std::clamp((under + over) / 2, x_max_ / 4, x_max_ / 2);  // edge case e
-  if (!drain_.has_drain() && !has_claim && !params_.is_start_known) {
+  if (!input.link.drain.has_drain() && !has_claim && !params_.is_start_known) {
     target_ = std::min(target_, params_.backlog_start);
     x_max_ = params_.backlog_start;
   }
@@ -152,7 +140,7 @@ void OwnQueueTerm::set_backlog(const SafeRangeInput& input, BufferRow& row) noex
   const Bytes frame = input.ratio.payload_frame();
   batch_frames_ = batch_for(target_ / 4, frame, 2, params_.batch_frames_max);
   row.target = target_;
-  if (params_.target == Target::zero && drain_.has_drain()) {
+  if (params_.target == Target::zero && input.link.drain.has_drain()) {
     // Low latency: what leaves while the core naps, and a quarter more, so that the queue just
     // never runs dry; more where the link was idle.
     const Bytes most = target_ + half_saw();  // as without it
@@ -164,7 +152,8 @@ void OwnQueueTerm::set_backlog(const SafeRangeInput& input, BufferRow& row) noex
                                row.drain * params_.d_1 >= frame * zero_frames_min},
                time_for(most, row.drain));
     const Bytes two_batches = frame * 2 * batch_frames_;
-    const Nanos nap = std::max(sawtooth_.period() * zero_margin_permille / 1000, naps_.lasting());
+    const Nanos nap =
+        std::max(input.link.sawtooth.period() * zero_margin_permille / 1000, naps_.lasting());
     backlog_max_ = std::min(std::max(two_batches, row.drain * nap), most);
     row.target = backlog_max_;
   } else {
@@ -172,8 +161,8 @@ void OwnQueueTerm::set_backlog(const SafeRangeInput& input, BufferRow& row) noex
   }
   // Foreign bytes in the same queue: up to a fifth we yield to, beyond that only our own bytes
   // count (edge case b).
-  const Bytes foreign = input.ratio.to_payload(input.view.foreign);
-  const bool yields = input.view.has_push_back &&
+  const Bytes foreign = input.ratio.to_payload(input.link.view.foreign);
+  const bool yields = input.link.view.has_push_back &&
                       foreign * 1000 <= (row.occupancy + foreign) * foreign_share_max_permille;
   yielded_ = yields ? foreign : Bytes{0};
   backlog_max_ = std::max(std::min(backlog_max_ - yielded_, x_max_), frame * backlog_frames_min);
@@ -183,13 +172,13 @@ void OwnQueueTerm::set_backlog(const SafeRangeInput& input, BufferRow& row) noex
 // update_trim: X_1's mean over 32 readings against the target, only while our own queue decides.
 void OwnQueueTerm::update_trim(const SafeRangeInput& input, Bytes occupancy) noexcept {
   const LinkSample& sample = input.sample;
-  const bool is_ours = input.view.has_push_back && !input.is_standby && drain_.has_exact() &&
-                       !drain_.is_stalled() && params_.target != Target::zero &&
-                       has_data(sample.path) && input.last_bottleneck == Bottleneck::tx_queue &&
-                       target_ > Bytes{0};
+  const bool is_ours = input.link.view.has_push_back && !input.is_standby &&
+                       input.link.drain.has_exact() && !input.link.drain.is_stalled() &&
+                       params_.target != Target::zero && has_data(sample.path) &&
+                       input.last_bottleneck == Bottleneck::tx_queue && target_ > Bytes{0};
   // The backlog is above what we now allow: the link has slowed and the queue is on its way down.
   // That says nothing of the equilibrium, and would pull the backlog below the target afterwards.
-  if (!is_ours || occupancy > backlog_max_ + sawtooth_.amplitude() / 2) {
+  if (!is_ours || occupancy > backlog_max_ + saw_ / 2) {
     trim_.restart();
     return;
   }

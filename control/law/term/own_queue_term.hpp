@@ -23,12 +23,9 @@
 #pragma once
 
 #include "control/law/controller.hpp"
-#include "control/law/estimate/drain_meter.hpp"
 #include "control/law/estimate/frame_ratio.hpp"
+#include "control/law/estimate/link_model.hpp"
 #include "control/law/estimate/nap_allowance.hpp"
-#include "control/law/estimate/queue_view.hpp"
-#include "control/law/estimate/sawtooth_meter.hpp"
-#include "control/law/safe_range_params.hpp"
 #include "control/law/term/refusal_limit.hpp"
 
 namespace onehop::law {
@@ -36,7 +33,7 @@ namespace onehop::law {
 /// SafeRangeInput: one tick's sample, and what was made of it.
 struct SafeRangeInput {
   const LinkSample& sample;
-  const QueueView& view;  ///< the queue to steer by
+  const LinkModel& link;  ///< its queue is the one to steer by
   const FrameRatio& ratio;
   bool is_standby = false;  ///< another law sets the rate: nothing is learnt from this queue
   Bottleneck last_bottleneck = Bottleneck::none;
@@ -45,13 +42,9 @@ struct SafeRangeInput {
 class OwnQueueTerm {
  public:
   explicit OwnQueueTerm(const SafeRangeParams& params) noexcept;
-  /// step writes row 0 of the trace where a queue could be read. `batch_frames`: as last granted.
-  void step(const SafeRangeInput& input, std::uint32_t batch_frames, LawTrace& trace) noexcept;
-  /// scale_drain moves v_1 by `alpha`: the physical rate has changed, and the drain will follow.
-  void scale_drain(Gain alpha) noexcept { drain_.rescale(alpha); }
+  /// step writes row 0 of the trace where a queue could be read.
+  void step(const SafeRangeInput& input, LawTrace& trace) noexcept;
 
-  [[nodiscard]] bool has_queue() const noexcept { return has_queue_; }
-  [[nodiscard]] BytesPerSecond flow() const noexcept { return drain_.flow(); }
   [[nodiscard]] Bytes backlog_max() const noexcept { return backlog_max_; }
   [[nodiscard]] std::uint32_t batch_frames() const noexcept { return batch_frames_; }
 
@@ -64,23 +57,19 @@ class OwnQueueTerm {
     Instant reading_at{};
     void restart() noexcept { sum_bytes = readings = 0; }
   };
-  void read(const SafeRangeInput& input, std::uint32_t batch_frames, BufferRow& row) noexcept;
+  void read(const SafeRangeInput& input, BufferRow& row) noexcept;
   void set_limits(const SafeRangeInput& input, LawTrace& trace) noexcept;
   void set_backlog(const SafeRangeInput& input, BufferRow& row) noexcept;
   void update_trim(const SafeRangeInput& input, Bytes occupancy) noexcept;
   [[nodiscard]] Bytes mean_of(Bytes reading) const noexcept;
-  [[nodiscard]] Bytes half_saw() const noexcept {
-    return std::min(sawtooth_.amplitude(), target_) / 2;
-  }
+  [[nodiscard]] Bytes half_saw() const noexcept { return std::min(saw_, target_) / 2; }
 
   SafeRangeParams params_;
-  DrainMeter drain_;  // v_1
-  SawtoothMeter sawtooth_;
   NapAllowance naps_;  // of Target::zero
   RefusalLimit refusals_;
   Trim trim_;
   Nanos srtt_min_{0};
-  bool has_queue_ = false;
+  Bytes saw_{};             // S
   Bytes known_capacity_{};  // wire; of the exact queue; 0: never known
   Bytes target_{};          // X_1^target
   Bytes x_max_{};           // X_max,1
