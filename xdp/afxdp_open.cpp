@@ -21,13 +21,27 @@ constexpr Nanos link_poll_interval = 20ms;
 // Taking over is a few microseconds of the engine core's. Too high: a move takes longer.
 constexpr Nanos taking_poll_interval = 1ms;
 
+Result<InterfaceFacts> facts_of(const std::string& interface) {
+  ONEHOP_TRY(facts, read_interface_facts(interface));
+  if (facts.is_up) return facts;
+  return Error{ExitCode::io_unavailable, "use interface " + interface, "it is down",
+               "ip link set up", ENETDOWN};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<AfXdpPort>> AfXdpPort::open(const AfXdpConfig& config) {
   ONEHOP_CHECK(std::has_single_bit(config.rx_frames) && config.rx_frames >= rx_batch_max);
   ONEHOP_CHECK(std::has_single_bit(config.tx_frames) && config.tx_frames >= 32);
   std::unique_ptr<AfXdpPort> port{new AfXdpPort{config}};
-  ONEHOP_TRYV(port->bring_up());
+  ONEHOP_TRY(facts, facts_of(config.interface));
+  ONEHOP_TRY(reservation, UdpReservation::bind(config.local));
+  port->reservation_ = std::move(reservation);
+  port->wire_overhead_bytes_ =
+      port->reservation_.is_ipv6() ? wire::ethernet_ipv6_udp_bytes : wire::ethernet_ipv4_udp_bytes;
+  ONEHOP_TRY(wake, WakeFd::open());
+  port->wake_ = std::move(wake);
+  ONEHOP_TRYV(port->open_device(facts, port->device_));
   return port;
 }
 
@@ -38,39 +52,26 @@ Result<void> AfXdpPort::move_to(const std::string& interface) {
 
   // 2. Close it, or what was left: an interface has room for one program, and may be the one asked
   //    for.
-  other_.reset(new AfXdpPort{config_});
+  other_.reset();
 
   // 3. Open and offer.
-  other_->config_.interface = interface;
-  other_->reservation_ = reservation_.share();
-  ONEHOP_TRYV(other_->bring_up());
-  offered_ = other_.get();
+  ONEHOP_TRY(facts, facts_of(interface));
+  ONEHOP_TRYV(open_device(facts, other_));
+  offered_ = &other_;
   return success();
 }
 
-Result<void> AfXdpPort::bring_up() {
-  // 1. The interface, the port number, and what ends a wait().
-  ONEHOP_TRY(facts, read_interface_facts(config_.interface));
-  if (!facts.is_up)
-    return Error{ExitCode::io_unavailable, "use interface " + config_.interface, "it is down",
-                 "ip link set up", ENETDOWN};
-  if (!reservation_.is_open()) {
-    ONEHOP_TRY(reservation, UdpReservation::bind(config_.local));
-    reservation_ = std::move(reservation);
-  }
-  wire_overhead_bytes_ =
-      reservation_.is_ipv6() ? wire::ethernet_ipv6_udp_bytes : wire::ethernet_ipv4_udp_bytes;
-  ONEHOP_TRY(wake, WakeFd::open());
-  wake_ = std::move(wake);
-
-  // 2. The mode asked for, or the first that works. An error that is not about the mode ends the
-  //    search.
-  if (config_.mode != XdpMode::automatic) return bring_up_mode(facts, config_.mode);
+Result<void> AfXdpPort::open_device(const InterfaceFacts& facts, std::unique_ptr<Device>& device) {
+  // An error that is not about the mode ends the search.
+  if (config_.mode != XdpMode::automatic) return open_mode(facts, config_.mode, device);
   Error last;
   for (const XdpMode mode : {XdpMode::zero_copy, XdpMode::copy, XdpMode::skb}) {
     if (mode == XdpMode::skb && !config_.has_generic) break;
-    auto tried = bring_up_mode(facts, mode);
-    if (tried) return success();
+    auto tried = open_mode(facts, mode, device);
+    if (tried) {
+      config_.mode = mode;
+      return success();
+    }
     last = std::move(tried).error();
     if (last.code != ExitCode::io_unavailable || last.errno_value == EBUSY ||
         last.errno_value == EEXIST)
@@ -81,8 +82,8 @@ Result<void> AfXdpPort::bring_up() {
   return last;
 }
 
-Result<void> AfXdpPort::bring_up_mode(const InterfaceFacts& facts, XdpMode mode) {
-  config_.mode = mode;
+Result<void> AfXdpPort::open_mode(const InterfaceFacts& facts, XdpMode mode,
+                                  std::unique_ptr<Device>& device) {
   const std::uint32_t chunk_bytes =
       xdp::chunk_bytes_for(facts.mtu_bytes, mode == XdpMode::zero_copy);
 
@@ -90,8 +91,8 @@ Result<void> AfXdpPort::bring_up_mode(const InterfaceFacts& facts, XdpMode mode)
   //    The native program of an attempt at zero-copy is kept, because attaching may bounce the
   //    link.
   SteerFds steer;
-  if (device_ && mode == XdpMode::copy) steer = std::move(device_->steer);
-  device_.reset();
+  if (device && mode == XdpMode::copy) steer = std::move(device->steer);
+  device.reset();
   if (!steer.link.is_open()) {
     ONEHOP_TRY(attached,
                xdp::rights().attach_program(
@@ -102,20 +103,22 @@ Result<void> AfXdpPort::bring_up_mode(const InterfaceFacts& facts, XdpMode mode)
     steer = std::move(attached);
   }
   // The last queue is the spare one: drivers put what goes to one queue on the first.
-  device_ = std::make_unique<Device>(config_.is_on_spare_queue ? 1 : facts.rx_queues);
-  if (config_.is_on_spare_queue) device_->queue_first = facts.rx_queues - 1;
-  device_->steer = std::move(steer);
+  device = std::make_unique<Device>();
+  device->queues = std::vector<RxQueue>(config_.is_on_spare_queue ? 1 : facts.rx_queues);
+  if (config_.is_on_spare_queue) device->queue_first = facts.rx_queues - 1;
+  device->steer = std::move(steer);
 
   // 2. Memory, rings and sockets.
-  ONEHOP_TRYV(open_queues(facts, chunk_bytes));
-  ONEHOP_TRYV(prepare_sending(facts.name));
+  ONEHOP_TRYV(open_queues(facts, mode, chunk_bytes, *device));
+  ONEHOP_TRYV(prepare_sending(facts.name, *device));
 
   // 3. The rest.
-  return finish_set_up(facts);
+  device->scope = tx_scope(facts, mode == XdpMode::zero_copy);
+  return finish_set_up(facts, *device);
 }
 
-Result<void> AfXdpPort::open_queues(const InterfaceFacts& facts, std::uint32_t chunk_bytes) {
-  Device& device = *device_;
+Result<void> AfXdpPort::open_queues(const InterfaceFacts& facts, XdpMode mode,
+                                    std::uint32_t chunk_bytes, Device& device) const {
   device.frame_chunks = xdp::frame_chunks(facts.mtu_bytes, chunk_bytes);
   xdp::XskOptions options{.interface = facts.name,
                           .driver = facts.driver,
@@ -123,7 +126,7 @@ Result<void> AfXdpPort::open_queues(const InterfaceFacts& facts, std::uint32_t c
                           .chunk_bytes = chunk_bytes,
                           .rx_frames = config_.rx_frames,
                           .tx_frames = config_.tx_frames,
-                          .is_zero_copy = config_.mode == XdpMode::zero_copy,
+                          .is_zero_copy = mode == XdpMode::zero_copy,
                           .has_fragments = device.frame_chunks > 1};
   for (RxQueue& queue : device.queues) {
     ONEHOP_TRYV(queue.xsk.open(options));
@@ -139,26 +142,23 @@ Result<void> AfXdpPort::open_queues(const InterfaceFacts& facts, std::uint32_t c
   return success();
 }
 
-Result<void> AfXdpPort::prepare_sending(const std::string& interface) {
-  const int sndbuf_bytes =
-      config_.sndbuf_bytes > 0
-          ? config_.sndbuf_bytes
-          : static_cast<int>(config_.tx_frames) * xdp::copy_truesize_bytes(sender().chunk_bytes());
-  xdp::set_tx_limits(sender().tx_fd(), {.budget_frames = config_.tx_frames,
-                                        .sndbuf_bytes = sndbuf_bytes,
-                                        .priority = config_.priority});
+Result<void> AfXdpPort::prepare_sending(const std::string& interface, Device& device) const {
+  const int sndbuf_bytes = config_.sndbuf_bytes > 0
+                               ? config_.sndbuf_bytes
+                               : static_cast<int>(config_.tx_frames) *
+                                     xdp::copy_truesize_bytes(device.sender().chunk_bytes());
+  xdp::set_tx_limits(device.sender().tx_fd(), {.budget_frames = config_.tx_frames,
+                                               .sndbuf_bytes = sndbuf_bytes,
+                                               .priority = config_.priority});
   // An empty send says whether the driver can be woken at all; some accept the bind and fail here.
-  const int error = kick_tx();
+  const int error = device.sender().kick_tx();
   if (error == 0 || error == EAGAIN || error == ENETDOWN) return success();
   return errno_error(ExitCode::io_unavailable, "wake the driver of " + interface,
                      "this driver cannot send from AF_XDP: take another --xdp-mode or --io udp",
                      error);
 }
 
-Result<void> AfXdpPort::finish_set_up(const InterfaceFacts& facts) {
-  Device& device = *device_;
-  device.scope = tx_scope(facts, config_.mode == XdpMode::zero_copy);
-
+Result<void> AfXdpPort::finish_set_up(const InterfaceFacts& facts, Device& device) const {
   // 1. Only now frames are steered here: every queue can take them.
   device.poll_fds.push_back({.fd = wake_.get(), .events = POLLIN, .revents = 0});
   for (std::uint32_t queue = 0; queue < device.queues.size(); ++queue) {

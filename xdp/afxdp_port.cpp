@@ -47,13 +47,6 @@ void AfXdpPort::commit(std::size_t frame_bytes) noexcept {
                      static_cast<std::uint32_t>(template_.size() + frame_bytes));
 }
 
-// kick_tx tells the kernel that frames wait. Returns 0 or errno. Syscalls: sendto.
-int AfXdpPort::kick_tx() noexcept {
-  ++syscalls_total_;
-  if (::sendto(sender().tx_fd(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0) return 0;
-  return errno;
-}
-
 // In copy mode a sendto() ends early with EAGAIN (budget used up, or the send buffer is full) or
 // with EBUSY for exactly one frame that the device or the queue below it threw away; that frame is
 // completed like any other. In zero-copy mode it only wakes the driver.
@@ -65,7 +58,8 @@ std::size_t AfXdpPort::flush(Instant) noexcept {
   if (last_error_ == ENXIO) return left_frames;
   for (std::uint32_t kick = 0; kick < kicks_per_flush_max && left_frames > 0; ++kick) {
     if (xsk_ring_prod__needs_wakeup(&tx) == 0) break;
-    const int error = kick_tx();
+    ++syscalls_total_;
+    const int error = sender().kick_tx();
     const bool is_one_dropped = error == EBUSY && !is_zero_copy;
     if (is_one_dropped) ++tx_refused_total_;
     if (error == 0 || error == EAGAIN || error == EBUSY || error == ENOBUFS || error == EINTR) {
@@ -189,17 +183,15 @@ std::uint32_t AfXdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
 
 void AfXdpPort::take_offered() noexcept {
   is_taking_ = true;
-  if (AfXdpPort* const fresh = offered_.exchange(nullptr)) take_over(*fresh);
+  if (auto* const fresh = offered_.exchange(nullptr)) take_over(*fresh);
   is_taking_ = false;
 }
 
-// take_over exchanges the devices of the two ports; each keeps its own wake-up descriptor.
-void AfXdpPort::take_over(AfXdpPort& fresh) noexcept {
+void AfXdpPort::take_over(std::unique_ptr<Device>& fresh) noexcept {
   ONEHOP_CHECK(!is_holding_);
-  fresh.device_->tx.continue_from(device_->tx);
+  fresh->tx.continue_from(device_->tx);
   tx_refused_total_ += device_->tx.in_flight() / device_->frame_chunks;
-  std::swap(device_, fresh.device_);
-  std::swap(device_->poll_fds.front(), fresh.device_->poll_fds.front());
+  std::swap(device_, fresh);
   rx_refused_before_ = rx_refused_total_;
   next_queue_ = 0;
   last_error_ = 0;

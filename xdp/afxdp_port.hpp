@@ -105,9 +105,10 @@ class AfXdpPort {
     xdp::XskQueue xsk;
     xdp::RxChunks chunks;
   };
-  // Device: all that belongs to the interface in use. The first queue also sends.
+  // Device: all that belongs to one interface. The first queue also sends.
   struct Device {
-    explicit Device(std::uint32_t rx_queues) : queues(rx_queues) {}
+    [[nodiscard]] xdp::XskQueue& sender() noexcept { return queues.front().xsk; }
+
     QueueScope scope = QueueScope::none;
     SteerFds steer;
     std::vector<RxQueue> queues;
@@ -122,20 +123,22 @@ class AfXdpPort {
 
   explicit AfXdpPort(const AfXdpConfig& config) : config_{config} {}
 
-  // Bring-up, afxdp_open.cpp.
-  [[nodiscard]] Result<void> bring_up();
-  [[nodiscard]] Result<void> bring_up_mode(const InterfaceFacts& facts, XdpMode mode);
-  [[nodiscard]] Result<void> open_queues(const InterfaceFacts& facts, std::uint32_t chunk_bytes);
-  [[nodiscard]] Result<void> prepare_sending(const std::string& interface);
-  [[nodiscard]] Result<void> finish_set_up(const InterfaceFacts& facts);
+  // Bring-up, afxdp_open.cpp. open_device tries the mode asked for, or the first that works.
+  [[nodiscard]] Result<void> open_device(const InterfaceFacts& facts,
+                                         std::unique_ptr<Device>& device);
+  [[nodiscard]] Result<void> open_mode(const InterfaceFacts& facts, XdpMode mode,
+                                       std::unique_ptr<Device>& device);
+  [[nodiscard]] Result<void> open_queues(const InterfaceFacts& facts, XdpMode mode,
+                                         std::uint32_t chunk_bytes, Device& device) const;
+  [[nodiscard]] Result<void> prepare_sending(const std::string& interface, Device& device) const;
+  [[nodiscard]] Result<void> finish_set_up(const InterfaceFacts& facts, Device& device) const;
 
   // Data path, afxdp_port.cpp.
   void take_offered() noexcept;
-  void take_over(AfXdpPort& fresh) noexcept;
+  void take_over(std::unique_ptr<Device>& fresh) noexcept;
   [[nodiscard]] Endpoint peer() const noexcept;
   void set_template(std::uint16_t peer_port) noexcept;
-  [[nodiscard]] xdp::XskQueue& sender() noexcept { return device_->queues.front().xsk; }
-  [[nodiscard]] int kick_tx() noexcept;
+  [[nodiscard]] xdp::XskQueue& sender() noexcept { return device_->sender(); }
   void release_to(RxQueue& queue) noexcept;
   void read_statistics() noexcept;
 
@@ -146,10 +149,10 @@ class AfXdpPort {
   std::uint32_t wire_overhead_bytes_ = 0;
 
   // Written by the thread that calls move_to().
-  std::unique_ptr<AfXdpPort> other_;  // what is offered, then what was left
+  std::unique_ptr<Device> other_;  // what is offered, then what was left
   // Both sequentially consistent: move_to() takes the offer back and then looks whether it was too
   // late; take_offered() says that it takes and then looks for an offer.
-  std::atomic<AfXdpPort*> offered_{nullptr};
+  std::atomic<std::unique_ptr<Device>*> offered_{nullptr};
   std::atomic<bool> is_taking_{false};
 
   // Written by the engine core.

@@ -174,6 +174,10 @@ Result<void> XskQueue::bind_sockets(const XskOptions& options) {
   return success();
 }
 
+int XskQueue::kick_tx() const noexcept {
+  return ::sendto(tx_fd(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0 ? 0 : errno;
+}
+
 Bytes XskQueue::memory() const noexcept {
   const std::size_t ring_bytes = (fill.size + completion.size) * sizeof(std::uint64_t) +
                                  (rx.size + tx.size) * sizeof(xdp_desc);

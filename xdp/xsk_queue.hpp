@@ -65,6 +65,8 @@ class XskQueue {
   [[nodiscard]] std::uint32_t chunk_bytes() const noexcept { return chunk_bytes_; }
   [[nodiscard]] int rx_fd() const noexcept { return receiver_.get(); }
   [[nodiscard]] int tx_fd() const noexcept { return sender_.get(); }
+  /// kick_tx tells the kernel that frames wait. Returns 0 or errno. Syscalls: sendto.
+  [[nodiscard]] int kick_tx() const noexcept;
   /// memory is what chunks and rings take.
   [[nodiscard]] Bytes memory() const noexcept;
 

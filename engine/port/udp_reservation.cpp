@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/port/udp_reservation.hpp"
 
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -42,13 +41,6 @@ Result<UdpReservation> UdpReservation::bind(const Endpoint& local) {
   ONEHOP_TRY(bound, Endpoint::of_socket(self.fd_.get()));
   self.address_ = bound;
   return self;
-}
-
-UdpReservation UdpReservation::share() const noexcept {
-  UdpReservation other;
-  other.fd_ = Fd{::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0)};
-  other.address_ = address_;
-  return other;
 }
 
 void UdpReservation::share_port() const noexcept {

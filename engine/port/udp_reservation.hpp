@@ -21,12 +21,9 @@ class UdpReservation {
   /// gives. Syscalls: socket, setsockopt, bind, getsockname.
   [[nodiscard]] static Result<UdpReservation> bind(const Endpoint& local);
 
-  /// share holds the same address until the last of them ends. Syscalls: fcntl.
-  [[nodiscard]] UdpReservation share() const noexcept;
   /// share_port lets a socket that does the same be bound to the address. Syscalls: setsockopt.
   void share_port() const noexcept;
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  [[nodiscard]] bool is_open() const noexcept { return fd_.is_open(); }
 
   /// address is the bound address with its port.
   [[nodiscard]] const Endpoint& address() const noexcept { return address_; }
