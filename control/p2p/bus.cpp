@@ -86,7 +86,6 @@ void Bus::Closer::operator()(sd_bus* bus) const noexcept { sd_bus_flush_close_un
 Bus::Bus(sd_bus* bus) : bus_{bus} {}
 
 Result<Bus> Bus::open(Nanos limit) {
-  ONEHOP_TRYV(load_sd_bus());
   sd_bus* bus = nullptr;
   if (const int code = sd_bus_open_system(&bus); code < 0)
     return errno_error(ExitCode::io_unavailable, "connect to the system bus",

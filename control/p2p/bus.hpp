@@ -51,8 +51,7 @@ class Bus {
   };
 
   /// open connects; each call fails that is not answered within `limit`. Error io_unavailable:
-  /// there is no system bus, or no
-  /// libsystemd. Syscalls: socket, connect, ...
+  /// there is no system bus. Syscalls: socket, connect, ...
   [[nodiscard]] static Result<Bus> open(Nanos limit = call_limit);
 
   /// call returns the answer's first argument where it is a string or an object path.

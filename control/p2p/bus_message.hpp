@@ -3,10 +3,11 @@
 // sd-bus does: below zero an errno.
 #pragma once
 
+#include <systemd/sd-bus.h>
+
 #include <memory>
 
 #include "control/p2p/bus.hpp"
-#include "control/p2p/sd_bus.hpp"
 
 namespace onehop::p2p {
 

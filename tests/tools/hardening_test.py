@@ -36,7 +36,6 @@ def main(program: str) -> int:
         "RELRO: a segment is read-only after relocation": "GNU_RELRO" in headers,
         "BIND_NOW: all of it is relocated at the start": "BIND_NOW" in dynamic or " NOW" in dynamic,
         "the stack is not executable": re.search(r"GNU_STACK.* RW ", headers) is not None,
-        "libsystemd is loaded for Wi-Fi Direct alone": "libsystemd" not in dynamic,
         "stack protector": "__stack_chk_fail" in symbols,
         "_FORTIFY_SOURCE": re.search(r"__(memcpy|snprintf|vsnprintf|read|recv)_chk", symbols)
                            is not None,
