@@ -71,7 +71,7 @@ run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {
   return {.send = is_sending ? from_sender : from_receiver,
           .receive = is_sending ? from_receiver : from_sender,
           .key_interval_packets = plan.context.key_interval,
-          .backend = aead_backend(settings_)};
+          .backend = settings_.aead};
 }
 
 Result<void> DataPath::start_control(const session::DataPlan& plan) {
@@ -83,7 +83,7 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
   facts.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max
                                          : plan.frame_body_max_bytes + wire::overhead_bytes;
   facts.fragments = plan.has_fragments ? "on" : "off";
-  facts.aead = crypto::name(crypto::resolve(aead_backend(settings_)));
+  facts.aead = crypto::name(crypto::resolve(settings_.aead));
   facts.key_exchange = plan.key_exchange;
   facts.digest = crypto::digest_name(plan.context.digest);  // the sender's choice, at both ends
   ONEHOP_TRY(limits, limits_on(plan.path.ifindex));
@@ -135,8 +135,7 @@ Result<session::EngineRings> DataPath::start_threads(std::unique_ptr<Engine> eng
   ONEHOP_TRYV(file_thread_->start());
   ONEHOP_TRY(core, choose_core(settings_.core));
   engine_ = std::move(engine);
-  ONEHOP_TRYV(engine_->start(
-      {.poll = settings_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core}));
+  ONEHOP_TRYV(engine_->start({.poll = choice<run::Poll>("--poll", settings_.poll), .core = core}));
   tick();
   return session::EngineRings{&links_->commands, &links_->events};
 }

@@ -35,6 +35,7 @@ std::vector<Choice> choices() {
           {"--repair", &Options::repair, {"eager", "lazy"}},
           {"--priority", &Options::priority, {"background", "normal"}},
           {"--poll", &Options::poll, {"adaptive", "busy"}},
+          {"--aead", nullptr, {"auto", "ipsec-mb", "openssl"}},
           {"--digest", &Options::digest, {"xxh3", "sha256"}},
           {"--file-io", &Options::file_io, disk::file_io_names()},
           {"--durability", nullptr, {"batch", "file", "none"}},
@@ -49,6 +50,12 @@ std::vector<std::string> words_of(std::string_view option) {
   for (Choice& choice : choices())
     if (choice.option == option) return std::move(choice.words);
   return {};
+}
+
+std::size_t place_of(std::string_view option, std::string_view value) {
+  const std::vector<std::string> words = words_of(option);
+  const auto at = std::ranges::find(words, value);
+  return at == words.end() ? 0 : static_cast<std::size_t>(at - words.begin());
 }
 
 Result<void> check_word(std::string_view option, const std::string& value) {
@@ -166,12 +173,6 @@ crypto::DigestKind digest_kind(const api::Options& options) {
                                                  : crypto::DigestKind::xxh3;
 }
 
-crypto::AeadBackend aead_backend(const Settings& settings) {
-  if (settings.aead == "ipsec-mb") return crypto::AeadBackend::ipsec_mb;
-  if (settings.aead == "openssl") return crypto::AeadBackend::openssl;
-  return crypto::AeadBackend::automatic;
-}
-
 int priority_of(const Settings& settings) {
   // From 256 on the kernel takes a priority for a TID, whatever the DSCP says. It takes
   // CAP_NET_ADMIN.
@@ -210,10 +211,7 @@ Result<void> result_of(const api::Error& error) {
 list::ScanOptions scan_options(const api::SendOptions& options) {
   list::ScanOptions scan{.is_one_file_system = options.is_one_file_system};
   for (const std::string& pattern : options.excludes) scan.rules.add(pattern);
-  scan.symlinks = options.symlinks == "error"           ? list::Symlinks::error
-                  : options.symlinks == "copy"          ? list::Symlinks::copy
-                  : options.symlinks == "follow-inside" ? list::Symlinks::follow_inside
-                                                        : list::Symlinks::skip;
+  scan.symlinks = choice<list::Symlinks>("--symlinks", options.symlinks);
   return scan;
 }
 

@@ -19,11 +19,12 @@
 namespace onehop::transfer {
 
 struct Settings : api::Options {
-  law::LawParams params;      ///< with what law_params says
-  std::string params_of;      ///< the law that law_params is for; empty: there was none
-  std::optional<int> tid;     ///< of data frames on Wi-Fi, in place of the one of the priority
-  std::string aead = "auto";  ///< ipsec-mb, openssl: `onehop bench` compares them
-  std::string rate_memory;    ///< file of RateMemory; empty: none
+  law::LawParams params;   ///< with what law_params says
+  std::string params_of;   ///< the law that law_params is for; empty: there was none
+  std::optional<int> tid;  ///< of data frames on Wi-Fi, in place of the one of the priority
+  /// `onehop bench` compares them.
+  crypto::AeadBackend aead = crypto::AeadBackend::automatic;
+  std::string rate_memory;  ///< file of RateMemory; empty: none
 };
 
 /// read_settings reads law_params and refuses what no transfer can be made with. Error: 2, and what
@@ -34,6 +35,13 @@ struct Settings : api::Options {
 [[nodiscard]] std::vector<std::string> words_of(std::string_view option);
 /// check_word refuses a value that words_of() does not list. Error: 2.
 [[nodiscard]] Result<void> check_word(std::string_view option, const std::string& value);
+/// place_of is the place of a checked value among words_of(), 0 for any other.
+[[nodiscard]] std::size_t place_of(std::string_view option, std::string_view value);
+/// choice is what such an option says. E's values stand in the order of the words.
+template <class E>
+[[nodiscard]] E choice(std::string_view option, std::string_view value) {
+  return static_cast<E>(place_of(option, value));
+}
 /// check_send_options is of those that a sender alone has.
 [[nodiscard]] Result<void> check_send_options(const api::SendOptions& options);
 
@@ -53,7 +61,6 @@ inline constexpr std::uint16_t default_port = 7411;
 /// digest_kind is SHA-256 also where a receipt states digests: what it states must not be one that
 /// can be made for other contents. A receiver that has it requires it of the sender.
 [[nodiscard]] crypto::DigestKind digest_kind(const api::Options& options);
-[[nodiscard]] crypto::AeadBackend aead_backend(const Settings& settings);
 /// priority_of is SO_PRIORITY: a TID's, or for background the lowest.
 [[nodiscard]] int priority_of(const Settings& settings);
 [[nodiscard]] std::uint8_t dscp_of(const api::Options& options);  ///< CS1 for background

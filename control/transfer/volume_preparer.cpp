@@ -15,14 +15,6 @@ namespace onehop::transfer {
 
 namespace {
 
-sink::OnExist on_exist_of(const std::string& word) {
-  if (word == "resume") return sink::OnExist::resume;
-  if (word == "skip") return sink::OnExist::skip;
-  if (word == "rename") return sink::OnExist::rename;
-  if (word == "overwrite") return sink::OnExist::overwrite;
-  return sink::OnExist::ask;
-}
-
 sink::OnExist on_exist_of(api::Answer answer) {
   switch (answer) {
     case api::Answer::resume: return sink::OnExist::resume;
@@ -194,9 +186,7 @@ Result<void> VolumePreparer::open_destination(const session::OfferedVolume& offe
   options.folder = directory_;
   options.digest_kind = offer.digest;
   options.compare_key = key_;
-  options.durability = options_.durability == "none"   ? sink::Durability::none
-                       : options_.durability == "file" ? sink::Durability::file
-                                                       : sink::Durability::batch;
+  options.durability = choice<sink::Durability>("--durability", options_.durability);
   options.is_again = offer.is_again;
   options.symlinks = symlinks_;
   options.output_fd = options_.stream_fd;
@@ -216,7 +206,7 @@ VolumePreparer::Prepared VolumePreparer::prepare_one(
     const std::shared_ptr<const session::OfferedVolume>& offer,
     std::vector<sink::Conflict>* conflicts, const std::stop_token& stop) {
   sink::SinkVolumeOptions options;
-  options.on_exist = on_exist_of(options_.on_exist);
+  options.on_exist = choice<sink::OnExist>("--on-exist", options_.on_exist);
   if (!answers_.empty() || !replaced_.empty())
     for (const list::ManifestEntry& entry : offer->manifest->files) {
       const auto answer = answers_.find(entry.name);

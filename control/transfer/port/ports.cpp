@@ -27,13 +27,6 @@ Error not_built(const PortKind& kind) {
 }
 
 #if ONEHOP_HAS_XDP
-XdpMode xdp_mode_of(const Settings& settings) {
-  if (settings.xdp_mode == "zero-copy") return XdpMode::zero_copy;
-  if (settings.xdp_mode == "copy") return XdpMode::copy;
-  if (settings.xdp_mode == "skb") return XdpMode::skb;
-  return XdpMode::automatic;
-}
-
 Result<std::unique_ptr<AfXdpPort>> open_mode(const PortRequest& request, XdpMode mode) {
   AfXdpConfig config;
   config.interface = request.interface;
@@ -168,7 +161,7 @@ Result<Opened> open_udp(const PortRequest& request) {
 
 Result<Opened> open_afxdp(const PortRequest& request) {
 #if ONEHOP_HAS_XDP
-  ONEHOP_TRY(made, open_mode(request, xdp_mode_of(request.settings)));
+  ONEHOP_TRY(made, open_mode(request, choice<XdpMode>("--xdp-mode", request.settings.xdp_mode)));
   std::string reason = made->refusals().empty() ? "asked for" : "asked for; " + made->refusals();
   return Opened{std::move(made), std::move(reason)};
 #else

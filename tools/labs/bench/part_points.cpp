@@ -77,9 +77,7 @@ Result<RunResult> measure_core_distance(std::pair<int, int> cpus) {
 
 Result<RunResult> measure_aead(const std::string& backend_name, std::size_t frame_bytes,
                                double seconds) {
-  transfer::Settings common;
-  common.aead = backend_name;
-  const crypto::AeadBackend backend = transfer::aead_backend(common);
+  const auto backend = transfer::choice<crypto::AeadBackend>("--aead", backend_name);
   if (!crypto::is_available(backend))
     return Error{ExitCode::io_unavailable, "measure --aead " + backend_name,
                  "this build does not have it",

@@ -54,7 +54,7 @@ transfer::Settings common_of(const Variant& v) {
   common.frame_bytes = v.frame_bytes;
   common.poll = v.poll;
   common.digest = v.digest == "none" ? "xxh3" : v.digest;
-  common.aead = v.aead;
+  common.aead = transfer::choice<crypto::AeadBackend>("--aead", v.aead);
   common.rate_max = v.rate == "flood" ? "" : v.rate;
   common.file_io = v.file_io;
   common.law = v.law;
