@@ -225,9 +225,10 @@ std::optional<Error> SessionMachine::fault_of(const Event& event) {
       return violation("the peer broke the data protocol: " +
                        std::string{wire::to_string(static_cast<wire::Violation>(event.value))});
     case EventKind::peer_moved:
-      act(Notice{"frames of " + peer_name_ + " come from UDP port " + std::to_string(event.value) +
-                 " and not from " + std::to_string(peer_data_port_) +
-                 ", as behind an address translation (NAT): it answered there"});
+      learn(Notice{"frames of " + peer_name_ + " come from UDP port " +
+                   std::to_string(event.value) + " and not from " +
+                   std::to_string(peer_data_port_) +
+                   ", as behind an address translation (NAT): it answered there"});
       peer_data_port_ = static_cast<std::uint16_t>(event.value);
       port_elsewhere_ = 0;
       return std::nullopt;
@@ -238,10 +239,10 @@ std::optional<Error> SessionMachine::fault_of(const Event& event) {
       return Error{ExitCode::io_unavailable, "use the " + data_->io + " port",
                    errno_text(errno_value), again_hint(), errno_value};
     case EventKind::port_refused:
-      act(Notice{"this machine refuses the frames that we send to " + peer_name_ + ", UDP port " +
-                 std::to_string(peer_data_port_) + " (" + errno_text(errno_value) +
-                 "): a firewall rule for its output (`nft list ruleset`), an IPsec policy "
-                 "or a prohibit route. Let them through; the transfer goes on then"});
+      learn(Notice{"this machine refuses the frames that we send to " + peer_name_ + ", UDP port " +
+                   std::to_string(peer_data_port_) + " (" + errno_text(errno_value) +
+                   "): a firewall rule for its output (`nft list ruleset`), an IPsec policy "
+                   "or a prohibit route. Let them through; the transfer goes on then"});
       return std::nullopt;
     case EventKind::closed:
       return Error{ExitCode::internal_error, step, "the engine stopped on its own", ""};

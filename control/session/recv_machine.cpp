@@ -151,7 +151,7 @@ Result<void> RecvMachine::take_digests(const BlockDigests& message) {
     if (message.is_skipped)
       skipped_bytes += block_length_at(volume->entry(item.file).size, item.block * block_bytes);
   }
-  if (skipped_bytes > 0) act(Skipped{skipped_bytes});
+  if (skipped_bytes > 0) learn(Skipped{skipped_bytes});
   return success();
 }
 
@@ -166,7 +166,7 @@ Result<void> RecvMachine::take_holes(const Holes& message) {
     const std::uint64_t bytes = std::min(run.count * std::uint64_t{block_bytes}, size - offset);
     command_file(FileMessageKind::hole, run.file, run.first_block, {},
                  static_cast<std::uint32_t>(bytes));
-    act(HoleAnnounced{run.file, bytes});
+    learn(HoleAnnounced{run.file, bytes});
   }
   return success();
 }
@@ -176,7 +176,7 @@ Result<void> RecvMachine::take_root(const FileRoot& message) {
   const bool is_early = is_sending_claims_ && message.file >= offered_.front()->first_file;
   if (is_early || !volumes_.take_root(message.file, message.root))
     return violation("the peer announced a root of a file that it cannot have sent");
-  if (volumes_.are_roots_announced()) act(Phase::verifying);
+  if (volumes_.are_roots_announced()) learn(Phase::verifying);
   command_file(FileMessageKind::root, message.file, 0, message.root);
   drop_over();
   return success();
@@ -187,8 +187,8 @@ Result<void> RecvMachine::take_root(const FileRoot& message) {
 
 void RecvMachine::begin_restart(Instant now) {
   --restarts_left_;
-  act(Notice{"a file changed while " + peer_name_ +
-             " sent it, or cannot be read there: what is left is received anew"});
+  learn(Notice{"a file changed while " + peer_name_ +
+               " sent it, or cannot be read there: what is left is received anew"});
   command_file(FileMessageKind::abort, 0, 0, {});
   enter(State::restarting, now + limits_.checkpoint, "stop for the sender's changed file");
 }

@@ -97,7 +97,7 @@ Result<void> RecvMachine::take_volume_end(Instant now, const VolumeEnd& end) {
   offered_.push_back(info);
   if (state_ == State::reading_offer) {
     has_offer_ = true;
-    act(Phase::waiting_for_accept);
+    learn(Phase::waiting_for_accept);
     enter(State::deciding, now + limits_.consider_all(manifest), "decide on the offer");
   } else {
     deadline_ = Instant::max();
@@ -265,7 +265,7 @@ void RecvMachine::end_answer(Instant now) {
     return consider_next();
   }
   if (!is_only) return enter(State::awaiting_data_ready, now + limits_.offer, step_);
-  act(Phase::transferring);
+  learn(Phase::transferring);
   on_proven(now);
 }
 

@@ -40,10 +40,6 @@ class RecvSession final : public SessionShell {
 
  private:
   void perform_own(Action& action) override {
-    if (const auto* skipped = std::get_if<Skipped>(&action))
-      return recv_host_.on_skipped(skipped->bytes);
-    if (const auto* hole = std::get_if<HoleAnnounced>(&action))
-      return recv_host_.on_hole(hole->file, hole->bytes);
     if (const auto* considered = std::get_if<Consider>(&action)) {
       const auto key = export_compare_key(channel_->ssl(), machine_.context());
       if (key.has_error()) return machine_.fail(monotonic_now(), key.error());

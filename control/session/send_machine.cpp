@@ -74,8 +74,8 @@ Result<void> SendMachine::take_greeting(Instant now, const Message& message) {
   if (std::holds_alternative<Busy>(message) && state_ == State::greeting) {
     const Nanos left = connection_.busy_until - now;
     if (left <= 0ns) return busy_error();
-    act(Notice{peer_name_ + " is busy with another sender: waiting for it, " +
-               std::to_string((left + 1s - 1ns) / 1s) + " s at most (--wait)"});
+    learn(Notice{peer_name_ + " is busy with another sender: waiting for it, " +
+                 std::to_string((left + 1s - 1ns) / 1s) + " s at most (--wait)"});
     enter(State::waiting_turn, connection_.busy_until, step_);
     return success();
   }
@@ -138,7 +138,7 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
     flush();  // a file's root follows its last digest
     announce_root(now, block);
   } else if (event.kind == EventKind::all_arrived) {
-    act(Phase::verifying);
+    learn(Phase::verifying);
   }
   if (auto fault = fault_of(event)) return std::move(*fault);
   return success();
@@ -230,8 +230,8 @@ void SendMachine::begin_restart(Instant now, const BlockRef& failed) {
                            failed.failure == FileFailure::source_vanished;
   unsent_.reset();
   if (has_changed && restarted_names_.insert(name).second)
-    act(Notice{display_name(name) +
-               " changed while it was being sent: it is sent again as it is now"});
+    learn(Notice{display_name(name) +
+                 " changed while it was being sent: it is sent again as it is now"});
   else
     unsent_ = failed;
   send(Restart{});

@@ -102,7 +102,7 @@ void SendMachine::send_part(Instant now) {
 }
 
 void SendMachine::await_accept(Instant now) {
-  act(Phase::waiting_for_accept);
+  learn(Phase::waiting_for_accept);
   enter(State::awaiting_accept, now + limits_.consider_all(*volumes_.unanswered()->manifest),
         "offer the files");
 }
@@ -119,7 +119,7 @@ Result<void> SendMachine::take_accept(Accept&& accept) {
       (accept.is_repair_lazy && !options_.is_repair_lazy))
     return violation("the peer accepted something else than what was offered");
   if (options_.is_repair_lazy && !accept.is_repair_lazy)
-    act(Notice{"the peer keeps to eager repair: --repair lazy has no effect"});
+    learn(Notice{"the peer keeps to eager repair: --repair lazy has no effect"});
   accept_ = std::move(accept);
   return success();
 }

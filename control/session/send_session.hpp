@@ -8,29 +8,36 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
-#include "control/session/code/code.hpp"
-#include "control/session/session.hpp"
-
-namespace boost::asio {
-class io_context;
-}
+#include "control/session/awaited.hpp"
+#include "control/session/channel/connect.hpp"
+#include "control/session/send_machine.hpp"
+#include "control/session/session_shell.hpp"
 
 namespace onehop::session {
 
-class SendSession {
+class SendSession final : private SessionShell, public std::enable_shared_from_this<SendSession> {
  public:
-  virtual ~SendSession() = default;
+  /// The host must outlive the session, and the io_context must run on the thread that all host
+  /// calls may come on.
+  SendSession(asio::io_context& io, SendOptions options, const PairingCode& code, SendHost& host);
   /// start returns at once; `on_end` is called once, on the session thread, after stop_data().
-  virtual void start(std::function<void(const SessionEnd&)> on_end) = 0;
+  void start(std::function<void(const SessionEnd&)> on_end);
   /// interrupt ends the session in order, exit code 7. Any thread; not from a signal handler.
-  virtual void interrupt() = 0;
+  void interrupt();
+
+ private:
+  Task<SessionEnd> run();
+  void perform_own(Action& action) override;
+  void take_answer() override;
+
+  SendHost& send_host_;
+  const SendOptions send_options_;
+  const Result<std::shared_ptr<const TlsContext>> tls_;
+  ConnectState connect_state_;
+  std::optional<SendMachine> machine_;
+  Awaited<list::Volume> volume_;
 };
-/// The host must outlive the session, and the io_context must run on the thread that all host calls
-/// may come on.
-[[nodiscard]] std::shared_ptr<SendSession> make_send_session(boost::asio::io_context& io,
-                                                             SendOptions options,
-                                                             const PairingCode& code,
-                                                             SendHost& host);
 
 }  // namespace onehop::session

@@ -23,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "control/pair/device_hello.hpp"
@@ -163,6 +164,33 @@ struct EngineRings {
   SpscRing<Event>* events = nullptr;
 };
 
+// --- What a session learns, besides its Phase and each Event of the engine on which it has acted.
+
+struct Report {  ///< once per offered entry that the session gets to the end of
+  FileDone done;
+  std::shared_ptr<const list::Manifest> manifest;
+  std::size_t place = 0;  ///< in the manifest
+};
+struct VolumeOver {  ///< nothing more happens to the entries of this volume
+  std::shared_ptr<const list::Manifest> manifest;
+};
+struct Notice {  ///< for the user
+  std::string text;
+  bool is_warning = false;  ///< something is to be done about it
+};
+struct Skipped {  ///< so many bytes of blocks are at the receiver and need not be sent
+  std::uint64_t bytes = 0;
+};
+struct HoleAnnounced {  ///< so many bytes of a file are a hole at the sender, which nobody sends
+  std::uint32_t file = 0;
+  std::uint64_t bytes = 0;
+};
+struct LinkState {  ///< of the link to the peer
+  bool is_up = true;
+};
+using SessionFact =
+    std::variant<Phase, Event, Report, VolumeOver, Notice, Skipped, HoleAnnounced, LinkState>;
+
 class SessionHost {
  public:
   SessionHost() = default;
@@ -186,24 +214,13 @@ class SessionHost {
   [[nodiscard]] virtual Result<void> on_path(const std::string& /*interface*/, const PathUpdate&) {
     return success();
   }
-  /// on_link: the link to the peer is down, or up again.
-  virtual void on_link(bool /*is_up*/) {}
-  virtual void on_phase(Phase) {}
-  /// on_event: every event of the engine, after the session acted on it.
-  virtual void on_event(const Event&) {}
-  /// on_file_done: once per offered entry that the session gets to the end of.
-  virtual void on_file_done(const FileDone&, const list::ManifestEntry&) {}
-  /// on_volume_over: nothing more happens to the entries of this volume.
-  virtual void on_volume_over(const list::Manifest&) {}
-  /// on_notice: what the user should know and need not act on.
-  virtual void on_notice(const std::string& /*text*/) {}
+  /// on_fact: the session has learnt something; its observer counts and shows it.
+  virtual void on_fact(const SessionFact&) {}
   /// on_introduced: the other device proved its key, and both are to know each other from now on.
   /// Its name is what it says; secret and all else are set. An Error ends the introduction.
   [[nodiscard]] virtual Result<void> on_introduced(const pair::Peer& /*device*/) {
     return Error{ExitCode::internal_error, "keep a device", "this host keeps none", ""};
   }
-  /// on_warning: what the user should act on.
-  virtual void on_warning(const std::string& text) { on_notice(text); }
 };
 
 using list::Claims;
@@ -330,11 +347,6 @@ class RecvHost : public SessionHost {
   /// on_rejected: a connection came to nothing before it was a session (wrong code, garbage, gone).
   /// For the log, and as often as strangers like.
   virtual void on_rejected(const Endpoint& /*peer*/, const Error& /*why*/) {}
-  /// on_skipped: the sender has announced blocks of so many bytes that it need not send, as they
-  /// are here already.
-  virtual void on_skipped(std::uint64_t /*bytes*/) {}
-  /// on_hole: so many bytes of a file are a hole at the sender, which does not send them.
-  virtual void on_hole(std::uint32_t /*file*/, std::uint64_t /*bytes*/) {}
   /// on_session_end comes after each session, and once more when the server ends for another reason
   /// and without success. Where the session ended while the host still considered its offer, nobody
   /// waits for the decision any more.

@@ -160,7 +160,7 @@ bool SessionMachine::can_take_message() const noexcept {
 // --- proof of the data path
 
 void SessionMachine::begin_proof(Instant now) {
-  act(Phase::proving_path);
+  learn(Phase::proving_path);
   proof_.begin(now, is_link_up_);
   begin_round(now);
 }
@@ -199,7 +199,7 @@ Result<void> SessionMachine::take_proof(Instant now, const Message& message) {
 void SessionMachine::end_proof(Instant now) {
   if (!proof_.is_over()) return;
   command(CommandKind::start);
-  act(Phase::transferring);
+  learn(Phase::transferring);
   on_proven(now);
 }
 
@@ -268,7 +268,7 @@ bool SessionMachine::take_packed(const RecordRun& run) {
 }
 
 void SessionMachine::report_done(const VolumeState& volume, const FileDone& done) {
-  act(Report{done, volume.manifest, done.file - volume.first_file});
+  learn(Report{done, volume.manifest, done.file - volume.first_file});
   const bool is_kept =
       done.outcome == FileOutcome::kept || done.outcome == FileOutcome::not_compared;
   if (!is_kept && is_named(done.outcome)) return;
@@ -297,7 +297,7 @@ void SessionMachine::report_kept(const VolumeState& volume) {
 }
 
 void SessionMachine::drop_over() {
-  while (auto over = volumes_.pop_over()) act(VolumeOver{std::move(over)});
+  while (auto over = volumes_.pop_over()) learn(VolumeOver{std::move(over)});
 }
 
 Error SessionMachine::violation(std::string cause) const {

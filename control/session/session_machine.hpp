@@ -38,8 +38,8 @@ namespace onehop::session {
 
 using SessionId = std::array<std::byte, crypto::session_id_bytes>;
 
-// --- Actions. Besides these a Message goes to the peer, a Command to the engine, a Phase, an
-// Accepted and a Report to the host.
+// --- Actions. Besides these a Message goes to the peer, a Command to the engine, an Accepted and
+// each SessionFact to the host.
 struct OpenData {};  ///< ask the host for its port; answered by on_data_opened()
 /// StartData: derive the keys, find the path, have the host start its threads; answered by
 /// on_data_started().
@@ -62,32 +62,14 @@ struct Consider {  ///< receiving; answered by RecvMachine::on_decision()
 struct TakeOffered {  ///< receiving: have the host take a volume; an Error of it goes to fail()
   std::shared_ptr<const OfferedVolume> offer;
 };
-struct VolumeOver {  ///< tell the host
-  std::shared_ptr<const list::Manifest> manifest;
-};
 /// ChangePath: while the link is down nothing is sent on the connection; tell the host where it is
 /// up, then the engine.
 struct ChangePath {
   PathUpdate update;
 };
-struct Report {  ///< what became of an entry
-  FileDone done;
-  std::shared_ptr<const list::Manifest> manifest;
-  std::size_t place = 0;  ///< in the manifest
-};
-struct Notice {
-  std::string text;
-};
-struct Skipped {
-  std::uint64_t bytes = 0;
-};
-struct HoleAnnounced {  ///< receiving: tell the host
-  std::uint32_t file = 0;
-  std::uint64_t bytes = 0;
-};
-using Action = std::variant<Message, Command, Phase, Accepted, Report, Notice, Skipped,
-                            HoleAnnounced, OpenData, StartData, ChangePath, AskPeer, FallBack,
-                            StopData, WantVolume, OfferAgain, Consider, TakeOffered, VolumeOver>;
+using Action =
+    std::variant<Message, Command, SessionFact, Accepted, OpenData, StartData, ChangePath, AskPeer,
+                 FallBack, StopData, WantVolume, OfferAgain, Consider, TakeOffered>;
 
 /// file_error: what a failure of the file side is to the user. `name` is for people.
 [[nodiscard]] Error file_error(const BlockRef& block, const std::string& name);
@@ -191,6 +173,9 @@ class SessionMachine {
   void act(Action action) { actions_.push_back(std::move(action)); }
   void send(Message message) {
     actions_.emplace_back(std::in_place_type<Message>, std::move(message));
+  }
+  void learn(SessionFact fact) {
+    actions_.emplace_back(std::in_place_type<SessionFact>, std::move(fact));
   }
   void command(CommandKind kind) { act(Command{.kind = kind}); }
   void command_file(FileMessageKind kind, std::uint32_t file, std::uint64_t block,

@@ -40,7 +40,7 @@ Task<SessionEnd> SessionShell::run(SessionMachine& machine) {
   perform_all();
   co_await channel_->close();
   session_ = nullptr;
-  if (!machine.has_error()) host_.on_phase(Phase::done);
+  if (!machine.has_error()) host_.on_fact(Phase::done);
   co_return machine.end();
 }
 
@@ -75,7 +75,7 @@ void SessionShell::turn() {
   while (rings_ && can_take_event() && rings_->events->pop(event)) {
     if (event.kind == EventKind::peer_heard) channel_->note_life();
     session_->on_event(monotonic_now(), event);
-    host_.on_event(event);
+    host_.on_fact(event);
     perform_all();
   }
   while (can_take_message()) {
@@ -120,14 +120,8 @@ void SessionShell::perform(Action& action) {
     channel_->send(*message);
   } else if (const auto* command = std::get_if<Command>(&action)) {
     push_command(*command);
-  } else if (const auto* phase = std::get_if<Phase>(&action)) {
-    host_.on_phase(*phase);
-  } else if (const auto* report = std::get_if<Report>(&action)) {
-    host_.on_file_done(report->done, report->manifest->files[report->place]);
-  } else if (const auto* notice = std::get_if<Notice>(&action)) {
-    host_.on_notice(notice->text);
-  } else if (const auto* over = std::get_if<VolumeOver>(&action)) {
-    host_.on_volume_over(*over->manifest);
+  } else if (const auto* fact = std::get_if<SessionFact>(&action)) {
+    host_.on_fact(*fact);
   } else if (std::holds_alternative<OpenData>(action)) {
     open_data();
   } else if (const auto* start = std::get_if<StartData>(&action)) {
@@ -193,13 +187,13 @@ Result<std::string> SessionShell::start_data(const StartData& start) {
   is_path_watched_ = std::make_shared<bool>(false);
   plan.path = path_->update();
   if (const auto& gateway = path_->route().gateway)
-    host_.on_notice("the route to " + plan.peer.address.text() + " leads through the gateway " +
-                    gateway->text() +
-                    ": onehop's rate laws assume one hop, and see only the first");
+    host_.on_fact(Notice{"the route to " + plan.peer.address.text() +
+                         " leads through the gateway " + gateway->text() +
+                         ": onehop's rate laws assume one hop, and see only the first"});
   // A sender was warned before it connected.
   if (options_.interface.empty() && session_->role() == Role::receiver)
     if (const auto warning = detour_warning(plan.peer.address, path_->route()))
-      host_.on_warning(*warning);
+      host_.on_fact(Notice{*warning, true});
   ONEHOP_TRY(rings, host_.start_data(plan));
   rings_ = rings;
   push_command({.kind = CommandKind::path_update, .path = plan.path});
@@ -229,7 +223,7 @@ void SessionShell::change_path(const PathUpdate& update) {
   if (!rings_) return;
   // A link that is down must not be sent on: the kernel would ask for the neighbour in vain.
   channel_->hold(!update.is_link_up);
-  host_.on_link(update.is_link_up);
+  host_.on_fact(LinkState{update.is_link_up});
   if (update.is_link_up)
     if (const auto told = host_.on_path(path_->route().link.name, update); !told)
       return session_->fail(monotonic_now(), told.error());

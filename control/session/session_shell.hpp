@@ -48,7 +48,7 @@ class SessionShell {
   /// channel when it returns.
   [[nodiscard]] Task<SessionEnd> run(SessionMachine& machine);
   /// perform_own performs the actions of one half: WantVolume, Accepted, OfferAgain; Consider,
-  /// TakeOffered, Skipped, HoleAnnounced.
+  /// TakeOffered.
   virtual void perform_own(Action& action) = 0;
   /// take_answer gives the machine an answer that came since the last turn.
   virtual void take_answer() {}

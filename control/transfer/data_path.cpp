@@ -117,7 +117,7 @@ Result<session::DataOpened> DataPath::opened(const session::RouteInfo& route) co
 
 void DataPath::stop() noexcept {
   timer_.cancel();
-  link_down_since_.reset();
+  account_.link_down_since.reset();
   api::End& facts = account_.facts;
   if (engine_) {
     // While the threads are there to ask.
@@ -162,17 +162,9 @@ void DataPath::close_trace() {
   trace_.reset();
 }
 
-void DataPath::on_phase(session::Phase phase) {
-  account_.phase = phase;
-  account_.tell_unnamed();
-  emit_progress();
-}
-
-void DataPath::on_link(bool is_up) {
-  if (is_up)
-    link_down_since_.reset();
-  else if (!link_down_since_)
-    link_down_since_ = monotonic_now();
+void DataPath::on_fact(const session::SessionFact& fact) {
+  account_.learn(fact);
+  if (std::holds_alternative<session::Phase>(fact)) emit_progress();
 }
 
 session::Arrival DataPath::arrival() const {

@@ -81,8 +81,7 @@ class DataPath {
   [[nodiscard]] Result<void> follow_path(const std::string& interface, const PathUpdate& path);
   /// fall_back goes on over UDP where --io auto took AF_XDP and no frame comes back over it.
   [[nodiscard]] Result<void> fall_back();
-  void on_phase(session::Phase phase);
-  void on_link(bool is_up);
+  void on_fact(const session::SessionFact& fact);
   void emit_progress() const { events_.emit(progress()); }
   /// end: see Account.
   [[nodiscard]] session::SessionEnd end(const session::SessionEnd& end);
@@ -133,10 +132,9 @@ class DataPath {
   PortRole port_role() const {
     return account_.is_sending() ? PortRole::sending : PortRole::receiving;
   }
-  onehop::Endpoint peer_;      // of the session under way
-  PathUpdate path_;            // of its start, or the newest that has another interface
-  unsigned port_ifindex_ = 0;  // 0: of no interface of the kernel
-  std::optional<Instant> link_down_since_;
+  onehop::Endpoint peer_;       // of the session under way
+  PathUpdate path_;             // of its start, or the newest that has another interface
+  unsigned port_ifindex_ = 0;   // 0: of no interface of the kernel
   bool has_fragments_ = false;  // as the port was opened
   bool is_small_ = false;       // likewise
   unsigned opened_by_ = 0;      // effective user: another one could not open the port anew

@@ -53,23 +53,7 @@ class Receiver final : public Side, public session::RecvHost {
   Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
     return path_.follow_path(interface, path);
   }
-  void on_link(bool is_up) override { path_.on_link(is_up); }
-  void on_phase(session::Phase phase) override { path_.on_phase(phase); }
-  void on_event(const Event& event) override {
-    if (event.kind == EventKind::first_data) path_.account().on_first_data(event.at);
-  }
-  void on_file_done(const session::FileDone& done, const list::ManifestEntry& entry) override {
-    path_.account().on_file_done(entry, done);
-  }
-  void on_volume_over(const list::Manifest& manifest) override {
-    path_.account().on_volume_over(manifest);
-  }
-  void on_skipped(std::uint64_t bytes) override { path_.account().on_skipped(bytes); }
-  void on_hole(std::uint32_t file, std::uint64_t bytes) override {
-    path_.account().on_hole(file, bytes);
-  }
-  void on_notice(const std::string& text) override { events_.say(text); }
-  void on_warning(const std::string& text) override { events_.warn(text); }
+  void on_fact(const session::SessionFact& fact) override { path_.on_fact(fact); }
   session::Arrival arrival() const override { return path_.arrival(); }
   Result<session::PairingCode> renew_code(const Error& why) override {
     events_.emit(to_api(why));
@@ -332,7 +316,7 @@ void Receiver::on_session_end(const session::SessionEnd& end) {
   }
   offer_.reset();
   path_.account().signer = nullptr;
-  if (!options_.is_once) path_.on_phase(session::Phase::connecting);  // it listens again
+  if (!options_.is_once) path_.on_fact(session::Phase::connecting);  // it listens again
 }
 
 }  // namespace

@@ -59,18 +59,11 @@ class Sender final : public Side, public session::SendHost {
   Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
     return path_.follow_path(interface, path);
   }
-  void on_link(bool is_up) override { path_.on_link(is_up); }
-  void on_phase(session::Phase phase) override { path_.on_phase(phase); }
-  void on_event(const Event& event) override;
-  void on_file_done(const session::FileDone& done, const list::ManifestEntry& entry) override {
-    path_.account().on_file_done(entry, done);
+  void on_fact(const session::SessionFact& fact) override {
+    path_.on_fact(fact);
+    if (const auto* over = std::get_if<session::VolumeOver>(&fact))
+      std::erase(offered_, find_offered(*over->manifest));
   }
-  void on_volume_over(const list::Manifest& manifest) override {
-    path_.account().on_volume_over(manifest);
-    std::erase(offered_, find_offered(manifest));
-  }
-  void on_notice(const std::string& text) override { events_.say(text); }
-  void on_warning(const std::string& text) override { events_.warn(text); }
   Result<void> on_introduced(const pair::Peer& device) override { return keep(device); }
   Result<void> start_noack_keeper(const session::RouteInfo& route);
   Result<void> set_noack(const session::DataPlan& plan);
@@ -265,7 +258,7 @@ Result<session::SessionEnd> Sender::run_own() {
     ONEHOP_TRYV(open_files());
   }
   ONEHOP_TRY(options, session_options());
-  session_ = session::make_send_session(io_, std::move(options), *code_, *this);
+  session_ = std::make_shared<session::SendSession>(io_, std::move(options), *code_, *this);
   if (options_.has_fragments)
     events_.warn(
         "--fragment is an experiment: one lost frame is a lost datagram of 64 KB, and what is left "
@@ -367,16 +360,6 @@ void Sender::stop_data() noexcept {
   path_.stop();
   if (!noack_) return;
   if (const auto undone = noack_->clear(); !undone) events_.warn(undone.error().message());
-}
-
-void Sender::on_event(const Event& event) {
-  Account& account = path_.account();
-  if (event.kind == EventKind::first_data) account.on_first_data(event.at);
-  if (event.kind == EventKind::all_arrived) account.all_arrived_at = event.at;
-  if (event.kind != EventKind::file_message) return;
-  if (event.block.kind == FileMessageKind::skipped) account.on_skipped(event.block.length);
-  if (event.block.kind == FileMessageKind::hole)
-    account.on_hole(event.block.file, event.block.length);
 }
 
 Result<void> Sender::set_noack(const session::DataPlan& plan) {

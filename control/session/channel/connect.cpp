@@ -99,7 +99,8 @@ void warn_of_detour(const IpAddress& address, const SendOptions& options, Sessio
   if (!options.interface.empty()) return;
   const auto route = find_route(address);
   if (!route) return;
-  if (const auto warning = detour_warning(address, route.value())) host.on_warning(*warning);
+  if (const auto warning = detour_warning(address, route.value()))
+    host.on_fact(Notice{*warning, true});
 }
 
 // One TCP connection attempt with a deadline of its own.
@@ -225,7 +226,7 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
     asio::io_context& io, std::shared_ptr<const TlsContext> tls, const SendOptions& options,
     SessionHost& host, ConnectState& state) {
   const auto deadline = monotonic_now() + options.limits.connect;
-  host.on_phase(Phase::connecting);
+  host.on_fact(Phase::connecting);
   Failed failed;
   bool is_turned_away = false;  // by the address that was tried last
   unsigned unproven = 0;        // connections on which we have shown our proof and seen none
@@ -253,7 +254,7 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
         failed = failed_on(tried, options, error);
         continue;
       }
-      host.on_phase(Phase::authenticating);
+      host.on_fact(Phase::authenticating);
       auto channel = std::make_shared<Channel>(std::move(socket), tls, options.limits, tried);
       state.cancel = [channel] { channel->abort(); };
       const HandshakeFailure failure =
@@ -263,8 +264,10 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
       const bool can_guess = !tls->code().is_made();
       if (failure != HandshakeFailure::vanished) {
         if (unproven > 0)
-          host.on_warning(options.host + " went away " + times_text(unproven) +
-                          " while the codes were compared: somebody on the way may have tried one");
+          host.on_fact(
+              Notice{options.host + " went away " + times_text(unproven) +
+                         " while the codes were compared: somebody on the way may have tried one",
+                     true});
         co_return verdict(failure, std::move(channel), options, can_guess);
       }
       if (owes_proof(channel->ssl()) && can_guess && ++unproven == failed_proofs_max)

@@ -114,7 +114,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   /// Who runs out of descriptors serves nobody until one is free: that is said once.
   void note_accept_error(const boost::system::error_code& error) {
     if (!has_run_out(error.value()) || std::exchange(is_exhaustion_told_, true)) return;
-    host_.on_notice(ran_out("accept a connection", error.value()).message());
+    host_.on_fact(Notice{ran_out("accept a connection", error.value()).message()});
   }
 
   Task<void> accept_loop() {
@@ -317,9 +317,9 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     admission_.note_wrong_code(address, monotonic_now());
     if (!tls()->proofs().can_guess()) {
       if (!std::exchange(has_noticed_guessing_, true))
-        host_.on_notice(
+        host_.on_fact(Notice{
             "somebody tries wrong codes: each address may try one a second, and this code is too "
-            "long to be guessed");
+            "long to be guessed"});
       return;
     }
     if (!is_burnt()) return mistyped_.push_back(address);

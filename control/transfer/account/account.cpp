@@ -9,6 +9,7 @@
 #include "control/transfer/account/time_left.hpp"
 #include "engine/base/display_name.hpp"
 #include "engine/base/rate_text.hpp"
+#include "engine/base/time.hpp"
 
 namespace onehop::transfer {
 
@@ -59,10 +60,37 @@ void Account::note_drains(Instant now, const PathReport& path) noexcept {
         now, static_cast<std::uint64_t>(std::max(queues[i]->drained_total, Bytes{0}).count));
 }
 
-void Account::on_first_data(Instant at) {
-  if (has_data()) return;
-  first_data_at = interval_at_ = at;
-  usage.open_span();
+void Account::learn(const session::SessionFact& fact) {
+  std::visit([this](const auto& known) { on(known); }, fact);
+}
+
+void Account::on(session::Phase now) {
+  phase = now;
+  tell_unnamed();
+}
+
+void Account::on(const Event& event) {
+  // A session whose source changed starts once more, which does not count.
+  if (event.kind == EventKind::first_data && !has_data()) {
+    first_data_at = interval_at_ = event.at;
+    usage.open_span();
+  }
+  if (event.kind == EventKind::all_arrived) all_arrived_at = event.at;
+  if (event.kind != EventKind::file_message) return;
+  const BlockRef& block = event.block;
+  if (block.kind == FileMessageKind::skipped) on(session::Skipped{block.length});
+  if (block.kind == FileMessageKind::hole) on(session::HoleAnnounced{block.file, block.length});
+}
+
+void Account::on(const session::Notice& notice) {
+  notice.is_warning ? events_.warn(notice.text) : events_.say(notice.text);
+}
+
+void Account::on(const session::LinkState& link) {
+  if (link.is_up)
+    link_down_since.reset();
+  else if (!link_down_since)
+    link_down_since = monotonic_now();
 }
 
 void Account::set_place(std::string peer, const std::string& folder) {
@@ -70,7 +98,9 @@ void Account::set_place(std::string peer, const std::string& folder) {
   facts.directory = display_name(folder);
 }
 
-void Account::on_file_done(const list::ManifestEntry& entry, const session::FileDone& done) {
+void Account::on(const session::Report& report) {
+  const session::FileDone& done = report.done;
+  const list::ManifestEntry& entry = report.manifest->files[report.place];
   if (receipt_) receipt_->add(entry, done, facts.digest);
   const bool is_verified =
       done.outcome == FileOutcome::received || done.outcome == FileOutcome::there;
@@ -131,17 +161,17 @@ void Account::count(const list::ManifestEntry& entry, const session::FileDone& d
   if (is_compared) facts.bytes_skipped_total -= std::min(facts.bytes_skipped_total, entry.size);
 }
 
-void Account::on_volume_over(const list::Manifest& manifest) {
-  if (receipt_) receipt_->on_volume_over(manifest.files.size());
+void Account::on(const session::VolumeOver& over) {
+  if (receipt_) receipt_->on_volume_over(over.manifest->files.size());
 }
 
 void Account::tell_unnamed() {
   if (!unnamed_.items.empty()) events_.emit(std::exchange(unnamed_, {}));
 }
 
-void Account::on_hole(std::uint32_t file, std::uint64_t bytes) {
-  holes_[file] += bytes;
-  bytes_absent_ += bytes;
+void Account::on(const session::HoleAnnounced& hole) {
+  holes_[hole.file] += hole.bytes;
+  bytes_absent_ += hole.bytes;
 }
 
 void Account::on_left_out(const list::ManifestEntry& entry) {
@@ -150,9 +180,10 @@ void Account::on_left_out(const list::ManifestEntry& entry) {
   files_done += entry.is_folder() ? 0 : 1;
 }
 
-void Account::on_skipped(std::uint64_t bytes) {
-  bytes_absent_ += bytes;
-  if (!has_restarted) facts.bytes_skipped_total += bytes;  // else they came in this session
+void Account::on(const session::Skipped& skipped) {
+  bytes_absent_ += skipped.bytes;
+  // Else they came in this session.
+  if (!has_restarted) facts.bytes_skipped_total += skipped.bytes;
 }
 
 Result<void> Account::begin_receipt() {

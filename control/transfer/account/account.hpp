@@ -44,6 +44,7 @@ class Account {
   std::array<RecentRate, 3> recent_drains;  // in the order of api::buffer_names
   UsageMeter usage;
   Instant first_data_at{}, all_arrived_at{}, ended_at{};
+  std::optional<Instant> link_down_since;
 
   /// has_data: data of this session has flowed, so there is something that an interrupt keeps.
   [[nodiscard]] bool has_data() const { return first_data_at != Instant{}; }
@@ -58,8 +59,6 @@ class Account {
 
   /// note_drains is for recent_drains, about ten times a second.
   void note_drains(Instant now, const PathReport& path) noexcept;
-  /// on_first_data: a session whose source changed starts once more, which does not count.
-  void on_first_data(Instant at);
   /// files_total is never less than what is done: a peer says how many there will be.
   [[nodiscard]] std::uint64_t files_total() const { return std::max(files_expected, files_done); }
   /// phase_at is the phase once `bytes` have arrived: a receiver knows all digests before it has
@@ -70,17 +69,13 @@ class Account {
   [[nodiscard]] std::optional<double> eta_seconds(std::uint64_t bytes_done) const;
   /// set_place: between whom the session is, and into which folder of the receiver the files go.
   void set_place(std::string peer, const std::string& folder);
-  void on_file_done(const list::ManifestEntry& entry, const session::FileDone& done);
-  void on_volume_over(const list::Manifest& manifest);
+  /// learn counts what the session has learnt, and tells the user what is for them.
+  void learn(const session::SessionFact& fact);
   /// tell_unnamed emits a LeftOut of the entries since the last one whose names the receiver's file
   /// system cannot hold.
   void tell_unnamed();
-  /// on_hole: so many bytes of `file` are a hole of the source, which nobody sends.
-  void on_hole(std::uint32_t file, std::uint64_t bytes);
   /// on_left_out: sending; the entry is not offered again after a restart.
   void on_left_out(const list::ManifestEntry& entry);
-  /// on_skipped: so many bytes are at the receiver.
-  void on_skipped(std::uint64_t bytes);
   /// begin_receipt begins the session's receipt, where one is asked for. Error: 8.
   [[nodiscard]] Result<void> begin_receipt();
   /// on_restart: a source changed, and what is not done is offered again.
@@ -101,6 +96,14 @@ class Account {
   void forget_session();
 
  private:
+  void on(session::Phase now);
+  void on(const Event& event);
+  void on(const session::Report& report);
+  void on(const session::VolumeOver& over);
+  void on(const session::Notice& notice);
+  void on(const session::Skipped& skipped);
+  void on(const session::HoleAnnounced& hole);
+  void on(const session::LinkState& link);
   void count(const list::ManifestEntry& entry, const session::FileDone& done, bool is_verified);
   void close_receipt(session::SessionEnd& end);
   void remember_rate();

@@ -93,7 +93,7 @@ api::Progress DataPath::progress() const {
     t.bytes_done = std::min(bytes_arrived(), t.bytes_expected);
     t.eta_seconds = account.eta_seconds(t.bytes_done);
   }
-  if (link_down_since_) t.link_down_ns = (now - *link_down_since_).count();
+  if (account.link_down_since) t.link_down_ns = (now - *account.link_down_since).count();
   t.files_done = account.files_done;
   t.files_total = account.files_total();
   t.is_all_known = account.is_all_known;

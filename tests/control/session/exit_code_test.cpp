@@ -319,7 +319,8 @@ TEST_CASE("a receiver has time to read what is offered, and no more", "[control]
     });
   };
   world.listen();
-  const auto session = make_send_session(world.io, world.send_options, code_of(right_code), host);
+  const auto session =
+      std::make_shared<SendSession>(world.io, world.send_options, code_of(right_code), host);
   session->start([&](const SessionEnd& end) { world.send_end = end; });
   REQUIRE(world.run_to_end());
   CHECK(world.send_end->code == (is_large ? ExitCode::done : ExitCode::timed_out));
@@ -360,7 +361,8 @@ TEST_CASE("a manifest of 5,000 files and a slow engine go through bounded queues
   world.recv_host.script.commands_per_turn = 500;
   host.script.commands_per_turn = 500;
   world.listen();
-  const auto session = make_send_session(world.io, world.send_options, code_of(right_code), host);
+  const auto session =
+      std::make_shared<SendSession>(world.io, world.send_options, code_of(right_code), host);
   session->start([&](const SessionEnd& end) { world.send_end = end; });
   REQUIRE(world.run([&] { return world.recv_end.has_value() && world.send_end.has_value(); }, 60s));
   CHECK(world.send_end->code == ExitCode::done);

@@ -22,7 +22,8 @@ void guess(World& world, std::string_view code, std::size_t count) {
   const std::size_t before = world.recv_host.rejections.size();
   for (std::size_t i = 0; i < count; ++i) {
     FakeSendHost host{world.io};
-    const auto guesser = make_send_session(world.io, world.send_options, code_of(code), host);
+    const auto guesser =
+        std::make_shared<SendSession>(world.io, world.send_options, code_of(code), host);
     std::optional<SessionEnd> end;
     guesser->start([&](const SessionEnd& ended) { end = ended; });
     REQUIRE(world.run(
@@ -176,7 +177,8 @@ TEST_CASE("K3 a code burnt with --once lets nobody in while the session that kne
   REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
   guess(world, wrong_code, 3);
   FakeSendHost host{world.io};
-  const auto other = make_send_session(world.io, world.send_options, code_of(right_code), host);
+  const auto other =
+      std::make_shared<SendSession>(world.io, world.send_options, code_of(right_code), host);
   std::optional<SessionEnd> end;
   other->start([&](const SessionEnd& ended) { end = ended; });
   REQUIRE(world.run([&] { return end.has_value(); }));

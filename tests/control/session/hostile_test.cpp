@@ -82,7 +82,8 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
                {Welcome{protocol_version, "onehop"}, accept, answer, PathReady{1400}},
                Role::receiver);
   });
-  const auto sender = make_send_session(world.io, world.send_options, code_of(right_code), host);
+  const auto sender =
+      std::make_shared<SendSession>(world.io, world.send_options, code_of(right_code), host);
   std::optional<SessionEnd> end;
   sender->start([&](const SessionEnd& ended) { end = ended; });
   REQUIRE(world.run([&] { return peer.find<PathReady>() != nullptr || end; }));
@@ -129,7 +130,8 @@ TEST_CASE("a second sender while busy waits, is refused with 5 and names nothing
   list::Manifest secret;
   secret.files.push_back({"secret-name", 1, 0644});
   FakeSendHost other{world.io, secret};
-  const auto second = make_send_session(world.io, world.send_options, code_of(right_code), other);
+  const auto second =
+      std::make_shared<SendSession>(world.io, world.send_options, code_of(right_code), other);
   std::optional<SessionEnd> second_end;
   second->start([&](const SessionEnd& end) { second_end = end; });
   REQUIRE(world.run([&] { return second_end.has_value(); }));

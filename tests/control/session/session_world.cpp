@@ -175,7 +175,7 @@ void World::listen(std::string_view code) {
 }
 
 void World::send(std::string_view code) {
-  sender = make_send_session(io, send_options, code_of(code), send_host);
+  sender = std::make_shared<SendSession>(io, send_options, code_of(code), send_host);
   sender->start([this](const SessionEnd& end) { send_end = end; });
 }
 

@@ -114,13 +114,15 @@ class HostBase : public Host {
     if (path_refusal) return *path_refusal;
     return success();
   }
-  void on_phase(Phase phase) override { phases.push_back(phase); }
-  void on_file_done(const FileDone& file, const list::ManifestEntry&) override {
-    done.push_back(file.file);
-    outcomes.push_back(file);
+  void on_fact(const SessionFact& fact) override {
+    if (const auto* phase = std::get_if<Phase>(&fact)) phases.push_back(*phase);
+    if (const auto* event = std::get_if<Event>(&fact)) events.push_back(event->kind);
+    if (const auto* notice = std::get_if<Notice>(&fact)) notices.push_back(notice->text);
+    if (const auto* report = std::get_if<Report>(&fact)) {
+      done.push_back(report->done.file);
+      outcomes.push_back(report->done);
+    }
   }
-  void on_event(const Event& event) override { events.push_back(event.kind); }
-  void on_notice(const std::string& text) override { notices.push_back(text); }
   [[nodiscard]] virtual const list::Manifest& data_manifest() = 0;
   [[nodiscard]] virtual std::vector<FileAction> data_actions() = 0;
   [[nodiscard]] virtual Claims data_claims() { return {}; }

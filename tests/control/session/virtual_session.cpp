@@ -125,10 +125,8 @@ void VirtualEnd::perform(Instant now, Action& action) {
     said.push_back(std::move(*message));
   } else if (const auto* command = std::get_if<Command>(&action)) {
     obey(now, *command);
-  } else if (const auto* report = std::get_if<Report>(&action)) {
-    take_report(*report);
-  } else if (const auto* phase = std::get_if<Phase>(&action)) {
-    phases.insert(*phase);
+  } else if (const auto* fact = std::get_if<SessionFact>(&action)) {
+    learn(*fact);
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
     const list::Volume& volume = accepted->volume;
     const list::Answer& answer = *accepted->answer;
@@ -170,13 +168,6 @@ void VirtualEnd::perform(Instant now, Action& action) {
     if (volume_at_ != Instant::max()) return fault("a volume was asked for twice");
     volume_at_ = draw(2) == 0 ? now : later(now);
     if (volume_at_ == now) give_volume(now);
-  } else if (const auto* over = std::get_if<VolumeOver>(&action)) {
-    ++volumes_over;
-    list(over->manifest->files.size());
-    if (!has_engine_) return;
-    if (held_.empty() || held_.front().manifest != over->manifest)
-      return fault("another volume is over than the first");
-    held_.pop_front();
   } else if (const auto* consider = std::get_if<Consider>(&action)) {
     if (consider->offer->first_file == 0) list_settled();  // it is offered again
     considered = consider->offer;
@@ -185,6 +176,19 @@ void VirtualEnd::perform(Instant now, Action& action) {
     if (!has_engine_ || taken->offer != offer_) return fault("a volume that was not decided on");
     hold_decided();
   }
+}
+
+void VirtualEnd::learn(const SessionFact& fact) {
+  if (const auto* phase = std::get_if<Phase>(&fact)) phases.insert(*phase);
+  if (const auto* report = std::get_if<Report>(&fact)) take_report(*report);
+  const auto* over = std::get_if<VolumeOver>(&fact);
+  if (over == nullptr) return;
+  ++volumes_over;
+  list(over->manifest->files.size());
+  if (!has_engine_) return;
+  if (held_.empty() || held_.front().manifest != over->manifest)
+    return fault("another volume is over than the first");
+  held_.pop_front();
 }
 
 void VirtualEnd::take_report(const Report& report) {

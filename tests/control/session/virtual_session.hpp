@@ -89,6 +89,7 @@ class VirtualEnd {
     }
   };
   void perform(Instant now, Action& action);
+  void learn(const SessionFact& fact);
   void take_report(const Report& report);
   void list_settled();
   void obey(Instant now, const Command& command);

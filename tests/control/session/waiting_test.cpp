@@ -26,7 +26,8 @@ struct OtherSender {
   OtherSender(World& world, const SenderToken& token, Nanos wait,
               std::string_view code = right_code)
       : host{world.io},
-        session{make_send_session(world.io, options_of(world, token, wait), code_of(code), host)} {
+        session{std::make_shared<SendSession>(world.io, options_of(world, token, wait),
+                                              code_of(code), host)} {
     session->start([this](const SessionEnd& ended) { end = ended; });
   }
   static SendOptions options_of(const World& world, const SenderToken& token, Nanos wait) {

@@ -35,16 +35,18 @@ class End {
         signals_{io, SIGUSR1} {
     listen();
   }
-  void on_first_data(Instant at) {
-    path_.account().on_first_data(at);
-    board_.first_data_ns = at.time_since_epoch().count();
-    board_.state.store(EndState::flowing, std::memory_order_release);
-  }
-  /// on_file_done comes while all threads are there, so this is when they can be read. A receiving
-  /// end that is measured together with its sender goes on: its message that the file is done is
-  /// still to be written, and the sender's answer to it does not come before the sender is
+  /// The file's Report comes while all threads are there, so this is when they can be read. A
+  /// receiving end that is measured together with its sender goes on: its message that the file is
+  /// done is still to be written, and the sender's answer to it does not come before the sender is
   /// released.
-  void on_file_done() {
+  void on_fact(const session::SessionFact& fact) {
+    const auto* event = std::get_if<Event>(&fact);
+    if (event != nullptr && event->kind == EventKind::first_data) {
+      path_.account().learn(fact);
+      board_.first_data_ns = event->at.time_since_epoch().count();
+      board_.state.store(EndState::flowing, std::memory_order_release);
+    }
+    if (!std::holds_alternative<session::Report>(fact)) return;
     post_moved();
     board_.state.store(EndState::done, std::memory_order_release);
     if (is_held_) wait_release(board_);
@@ -128,12 +130,7 @@ class BenchSender final : public session::SendHost {
     return rings;
   }
   void stop_data() noexcept override { path_.stop(); }
-  void on_event(const Event& event) override {
-    if (event.kind == EventKind::first_data) end_.on_first_data(event.at);
-  }
-  void on_file_done(const session::FileDone&, const list::ManifestEntry&) override {
-    end_.on_file_done();
-  }
+  void on_fact(const session::SessionFact& fact) override { end_.on_fact(fact); }
 
  private:
   Result<std::unique_ptr<disk::FileWorker>> make_source() {
@@ -187,12 +184,7 @@ class BenchReceiver final : public session::RecvHost {
     return rings;
   }
   void stop_data() noexcept override { path_.stop(); }
-  void on_event(const Event& event) override {
-    if (event.kind == EventKind::first_data) end_.on_first_data(event.at);
-  }
-  void on_file_done(const session::FileDone&, const list::ManifestEntry&) override {
-    end_.on_file_done();
-  }
+  void on_fact(const session::SessionFact& fact) override { end_.on_fact(fact); }
   Result<Command> take_volume(const session::OfferedVolume&) override {
     return Error{ExitCode::internal_error, "bench loop", "it has one file"};
   }
@@ -260,7 +252,7 @@ Result<session::SessionEnd> send(const LoopSpec& spec, Board& board) {
   options.port = spec.port;
   options.digest = spec.digest.value_or(crypto::DigestKind::xxh3);
   options.interface = spec.common.interface;
-  const auto session = session::make_send_session(io, options, code, host);
+  const auto session = std::make_shared<session::SendSession>(io, options, code, host);
   session::SessionEnd ended;
   session->start([&](const session::SessionEnd& how) {
     ended = how;
