@@ -208,16 +208,27 @@ CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
   CLI::Option* none =
       command->add_flag("--no-probe{false}", doctor.is_probing,
                         "do not try AF_XDP: it takes the link of some drivers down for a second");
-  command
-      ->add_flag("--probe", doctor.is_on_spare_queue,
-                 "try each mode of AF_XDP on the last receive queue alone, with a frame (default: "
-                 "on all, as send does, without one)")
-      ->excludes(none);
+  CLI::Option* probe =
+      command
+          ->add_flag(
+              "--probe", doctor.is_on_spare_queue,
+              "try each mode of AF_XDP on the last receive queue alone, with a frame (default: "
+              "on all, as send does, without one)")
+          ->excludes(none);
+  CLI::Option* peer =
+      command
+          ->add_option(
+              "--peer", doctor.peer,
+              "try what passes from here to this receiver (a name or an address), and look at "
+              "no interface; run it on both machines")
+          ->type_name("PEER");
+  for (CLI::Option* other : {none, probe}) peer->excludes(other);
   command
       ->add_option("--report", doctor.report_file,
                    "write what was found to this new file, without names and addresses, to be sent "
                    "to us")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(peer);
   command->add_flag("--system-calls", doctor.has_system_calls,
                     "print which system calls send and recv can make once they listen to a peer, "
                     "and look at nothing");

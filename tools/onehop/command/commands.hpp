@@ -17,6 +17,7 @@ struct DoctorOptions {
                            ///< drivers down for a second
   bool is_on_spare_queue = false;  ///< on one queue alone, and with a frame
   std::string report_file;         ///< empty: none
+  std::string peer;                ///< empty: look at interfaces
   bool has_system_calls = false;   ///< print the list of send and recv, and nothing else
 };
 

@@ -26,7 +26,7 @@ enum class Verdict : std::uint8_t {
 };
 
 struct Finding {
-  std::string section;  ///< "interface", "io", "radio", "telemetry", "limits", "quirks"
+  std::string section;  ///< "interface", "io", "radio", "telemetry", "limits", "quirks", "peer"
   std::string key;      ///< unique within its section
   Verdict verdict = Verdict::info;
   std::string text;  ///< for people
@@ -60,6 +60,7 @@ struct Diagnosis {
 /// doctor_text is never wider than `columns` but for words that are longer.
 [[nodiscard]] std::string doctor_text(const Diagnosis& diagnosis, std::size_t columns = 80);
 [[nodiscard]] Json doctor_json(const Diagnosis& diagnosis);
+[[nodiscard]] Json reach_json(const Diagnosis& diagnosis);  ///< of diagnose_peer()
 /// word_of: true, false, or null where it is neither good nor bad.
 [[nodiscard]] Json word_of(Verdict verdict);
 
@@ -70,6 +71,12 @@ struct Diagnosis {
 [[nodiscard]] Result<void> check_report(const std::string& file);
 [[nodiscard]] Result<void> write_report(const std::string& file,
                                         std::span<const Diagnosis> diagnoses);
+
+/// diagnose_peer tries what passes from here to a receiver, by name or address; is_usable: a
+/// connection does. `interface`: over that link alone; empty: over all. It takes seconds where
+/// nothing passes. Errors: 2, `peer` is neither; 3, no route. Syscalls: those of a look, connect.
+[[nodiscard]] Result<Diagnosis> diagnose_peer(const std::string& peer, const std::string& interface,
+                                              const Reporter& reporter);
 
 // The parts of diagnose(), each in a file of its own.
 void find_interface(int ifindex, Diagnosis& out);

@@ -46,6 +46,19 @@ ExitCode print_system_calls() {
   return ExitCode::done;
 }
 
+ExitCode try_peer(const DoctorOptions& options, const Reporter& reporter) {
+  const auto tried = diagnose_peer(options.peer, options.interface, reporter);
+  if (!tried) {
+    reporter.error(tried.error());
+    return tried.error().code;
+  }
+  if (options.is_json)
+    reporter.event("reach", reach_json(tried.value()));
+  else
+    fmt::print("{}", doctor_text(tried.value()));
+  return tried.value().is_usable ? ExitCode::done : ExitCode::peer_unreachable;
+}
+
 }  // namespace
 
 ExitCode doctor_command(const DoctorOptions& options) {
@@ -53,6 +66,7 @@ ExitCode doctor_command(const DoctorOptions& options) {
   OutputOptions common;
   common.is_json = options.is_json;
   const Reporter reporter{common, "doctor"};
+  if (!options.peer.empty()) return try_peer(options, reporter);
   std::vector<std::string> names = interfaces_up();
   if (!options.interface.empty()) names.assign(1, options.interface);
   if (names.empty()) {

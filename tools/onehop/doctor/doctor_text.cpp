@@ -15,6 +15,7 @@ const char* title_of(const std::string& section) {
   if (section == "io") return "How frames can leave";
   if (section == "radio") return "What the radio can do";
   if (section == "quirks") return "What this driver is known for";
+  if (section == "peer") return "From this machine to that receiver";
   if (section == "telemetry") return "What can be read while sending";
   return "Limits of this process";
 }
@@ -58,15 +59,34 @@ std::string doctor_text(const Diagnosis& diagnosis, std::size_t columns) {
   return out;
 }
 
+namespace {
+
+Json entry_of(const Finding& finding) {
+  Json entry{{"ok", word_of(finding.verdict)}, {"value", finding.value}, {"text", finding.text}};
+  if (!finding.remedy.empty()) entry["remedy"] = finding.remedy;
+  return entry;
+}
+
+}  // namespace
+
 Json doctor_json(const Diagnosis& diagnosis) {
   Json out{{"interface", diagnosis.interface}, {"is_usable", diagnosis.is_usable}};
   for (const Finding& finding : diagnosis.findings) {
-    Json entry{{"ok", word_of(finding.verdict)}, {"value", finding.value}, {"text", finding.text}};
-    if (!finding.remedy.empty()) entry["remedy"] = finding.remedy;
     // "interface" is the name already; its facts stand beside the other sections as "link".
-    out[finding.section == "interface" ? "link" : finding.section][finding.key] = std::move(entry);
+    out[finding.section == "interface" ? "link" : finding.section][finding.key] = entry_of(finding);
   }
   return out;
+}
+
+Json reach_json(const Diagnosis& diagnosis) {
+  Json findings = Json::array();
+  for (const Finding& finding : diagnosis.findings) {
+    findings.push_back(entry_of(finding));
+    findings.back()["key"] = finding.key;
+  }
+  return {{"peer", diagnosis.interface},
+          {"is_reached", diagnosis.is_usable},
+          {"findings", std::move(findings)}};
 }
 
 }  // namespace onehop::tool
