@@ -67,6 +67,11 @@ FindHash find_hash(const FindKey& key, std::span<const std::byte> nonce,
   return hash;
 }
 
+KnownPeer Identity::find(const PublicKey& of) const {
+  const auto at = std::ranges::find(peers, of, [](auto& peer) { return peer->key; });
+  return at == peers.end() ? nullptr : *at;
+}
+
 Introduced introduce(const Identity& self, crypto::Role role, std::span<const std::byte> binding) {
   Introduced made{self.name, self.key.public_key(), self.key.find_key(), {}};
   made.signature = self.key.sign(signed_part(made, role, binding));

@@ -10,7 +10,8 @@
 // functions; any thread.
 #pragma once
 
-#include <deque>
+#include <memory>
+#include <vector>
 
 #include "control/pair/peers.hpp"
 #include "engine/crypto/key_schedule.hpp"
@@ -31,13 +32,17 @@ using FindHash = std::array<std::byte, 16>;
 [[nodiscard]] FindHash find_hash(const FindKey& key, std::span<const std::byte> nonce,
                                  std::span<const std::byte> instance);
 
+using KnownPeer = std::shared_ptr<const Peer>;  ///< null: nobody that is known
+
 /// Identity: what one end brings to its sessions: its key, by what name it introduces itself, and
-/// which devices it knows. One that is introduced meanwhile comes to them, and none goes: sessions
-/// refer to them.
+/// which devices it knows now. Devices come and go while it runs; a session keeps the one that it
+/// is with.
 struct Identity {
   DeviceKey key;
   std::string name;
-  std::deque<Peer> peers;
+  std::vector<KnownPeer> peers;
+
+  [[nodiscard]] KnownPeer find(const PublicKey& of) const;
 };
 
 /// Introduced: what an end tells of itself at a pairing. `signature` proves the key, on this

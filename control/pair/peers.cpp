@@ -2,6 +2,7 @@
 #include "control/pair/peers.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace onehop::pair {
 
@@ -18,6 +19,7 @@ std::string text_of(const Peer& peer) {
                                 {"key", to_hex(peer.key)},
                                 {"rule", std::string{rule_words[static_cast<int>(peer.rule)]}},
                                 {"folder", peer.folder},
+                                {"quota", std::to_string(peer.quota_bytes)},
                                 {"paired", peer.paired},
                                 {"secret", to_hex(peer.secret.bytes())},
                                 {"finding", to_hex(peer.find_key)}});
@@ -31,10 +33,16 @@ Result<Peer> read_peer(std::string_view text, const std::string& where) {
   peer.paired = value_of(values, "paired");
   const auto rule = std::ranges::find(rule_words, value_of(values, "rule"));
   peer.rule = static_cast<Rule>(rule - rule_words.begin());
+  const std::string quota = value_of(values, "quota");  // older files have none
+  const auto [end, fault] =
+      std::from_chars(quota.data(), quota.data() + quota.size(), peer.quota_bytes);
+  const bool is_quota =
+      quota.empty() || (fault == std::errc{} && end == quota.data() + quota.size());
   const std::string wrong = !is_peer_name(peer.name)                        ? "name"
                             : !from_hex(value_of(values, "key"), peer.key)  ? "key"
                             : rule == rule_words.end()                      ? "rule"
                             : !peer.folder.empty() && peer.folder[0] != '/' ? "folder"
+                            : !is_quota                                     ? "quota"
                             : !from_hex(value_of(values, "secret"), peer.secret.writable())
                                 ? "secret"
                             : !from_hex(value_of(values, "finding"), peer.find_key) ? "finding"
@@ -68,17 +76,21 @@ Result<PeerBook> PeerBook::open(const std::string& folder, uid_t owner, bool is_
 }
 
 Result<void> PeerBook::read() {
-  peers_.clear();
+  if (!folder_) return success();
+  std::vector<Peer> peers;
   for (const std::string& name : folder_->names(file_ending)) {
     ONEHOP_TRY(text, folder_->read(name));
     if (!text) continue;  // forgotten meanwhile
     ONEHOP_TRY(peer, read_peer(*text, folder_->path_of(name)));
-    if (find(peer.name) != nullptr || find(peer.key) != nullptr || file_of(peer) != name)
+    const bool is_double = std::ranges::any_of(
+        peers, [&](const Peer& other) { return other.name == peer.name || other.key == peer.key; });
+    if (is_double || file_of(peer) != name)
       return Error{ExitCode::local_file_error, "read " + folder_->path_of(name),
                    "another file has the same name or key, or its own name is not that of its key",
                    "Remove one of them"};
-    peers_.push_back(std::move(peer));
+    peers.push_back(std::move(peer));
   }
+  peers_ = std::move(peers);
   return success();
 }
 
@@ -112,6 +124,7 @@ Result<std::string> PeerBook::keep(Peer peer) {
     peer.name = known->name;
     peer.rule = known->rule;
     peer.folder = known->folder;
+    peer.quota_bytes = known->quota_bytes;
   } else {
     if (peers_.size() >= peers_max)
       return Error{ExitCode::local_file_error, "keep the device " + peer.name,

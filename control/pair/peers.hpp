@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Peers: the devices that this user has paired, one text file each, which a person can read.
 //
-//   FOLDER/peers/FINGERPRINT.toml   name, key, rule, folder, paired; secret, finding
+//   FOLDER/peers/FINGERPRINT.toml   name, key, rule, folder, quota, paired; secret, finding
 //
 // A device is its key. Its name is ours for it, and no two have the same. Set-up code; any thread.
 #pragma once
@@ -29,7 +29,8 @@ struct Peer {
   FindKey find_key{};  ///< its own: how its answers are known
   Rule rule = Rule::ask;
   std::string folder;  ///< where Rule::accept puts its files; empty: where the receiver says
-  std::string paired;  ///< when, "2026-11-28T10:42:21Z"
+  std::uint64_t quota_bytes = 0;  ///< what a service lets its folder hold; 0: as the service says
+  std::string paired;             ///< when, "2026-11-28T10:42:21Z"
 };
 
 /// is_peer_name: 1 to 63 bytes of UTF-8 that a terminal shows as they are.
@@ -41,6 +42,8 @@ class PeerBook {
  public:
   /// open: `folder` is the one above; nothing is made before something is kept. Error 8.
   [[nodiscard]] static Result<PeerBook> open(const std::string& folder, uid_t owner, bool is_made);
+  /// read reads the folder again. After an Error the devices are those of before.
+  [[nodiscard]] Result<void> read();
   [[nodiscard]] const std::vector<Peer>& peers() const noexcept { return peers_; }
   [[nodiscard]] const Peer* find(std::string_view name) const;
   [[nodiscard]] const Peer* find(const PublicKey& key) const;
@@ -54,7 +57,6 @@ class PeerBook {
 
  private:
   PeerBook() = default;
-  [[nodiscard]] Result<void> read();
   [[nodiscard]] Result<Fd> lock_and_read();
   [[nodiscard]] Result<void> write(const Peer& peer);
   std::optional<PrivateFolder> folder_;

@@ -160,7 +160,10 @@ Error file_error(const BlockRef& block, const std::string& name) {
 }
 
 SessionEnd SessionMachine::end() const {
-  if (error_) return {.code = error_->code, .error = *error_};
+  if (error_)
+    return {.code = error_->code,
+            .error = *error_,
+            .is_peer_interrupted = has_peer_verdict_ && error_->code == ExitCode::interrupted};
   // One code at both ends: what has the name does not have the announced digest, as far as anybody
   // knows.
   if (kept_.total > 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // RecvSession: one transfer to this end: a RecvMachine on an authenticated channel. Internal to
-// control/session: RecvServer (listener.hpp) makes one when nothing else is under way.
+// control/session: RecvServer (listener.hpp) makes one when there is room for it.
 #pragma once
 
 #include <utility>
@@ -19,7 +19,8 @@ class RecvSession final : public SessionShell {
       : SessionShell{io, host, std::move(channel), options},
         recv_host_{host},
         machine_{options, channel_->peer()},
-        sender_{sender} {}
+        sender_{sender},
+        progress_timer_{io} {}
 
   [[nodiscard]] Task<SessionEnd> run() { return SessionShell::run(machine_); }
   [[nodiscard]] const RecvMachine& machine() const noexcept { return machine_; }
@@ -37,6 +38,8 @@ class RecvSession final : public SessionShell {
     channel_->abort();
   }
   [[nodiscard]] bool is_replaced() const noexcept { return is_replaced_; }
+  [[nodiscard]] RecvHost& host() const noexcept { return recv_host_; }
+  [[nodiscard]] asio::steady_timer& progress_timer() noexcept { return progress_timer_; }
 
  private:
   void perform_own(Action& action) override {
@@ -60,6 +63,7 @@ class RecvSession final : public SessionShell {
   RecvHost& recv_host_;
   RecvMachine machine_;
   const SenderToken sender_;
+  asio::steady_timer progress_timer_;  // of who watches it
   Awaited<list::Answer> decision_;
   bool is_replaced_ = false;
 };

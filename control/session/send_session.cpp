@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "control/session/introduction.hpp"
@@ -42,7 +43,8 @@ void SendSession::interrupt() {
 
 Task<SessionEnd> SendSession::run() {
   if (!tls_) co_return SessionEnd{tls_.error().code, tls_.error()};
-  const Instant busy_until = monotonic_now() + send_options_.limits.connect;
+  const Instant busy_until =
+      monotonic_now() + std::max(send_options_.limits.connect, send_options_.busy);
   try {
     auto channel = co_await connect_and_authenticate(io_, tls_.value(), send_options_, send_host_,
                                                      connect_state_);

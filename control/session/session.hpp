@@ -108,6 +108,8 @@ struct SessionEnd {
   Error error;
   /// Both ends know what became of each entry that was offered.
   bool is_complete = false;
+  /// The other end was interrupted by its user, or ended in order.
+  bool is_peer_interrupted = false;
   /// Receiving: the same sender came back, and its transfer goes on in the next session.
   bool is_replaced = false;
 };
@@ -257,6 +259,7 @@ struct SendOptions : SessionOptions {
   std::uint64_t key_interval = crypto::key_interval_default;
   bool is_repair_lazy = false;  ///< offered; the receiver may keep to eager repair
   bool has_fragments = false;   ///< asked for; a receiver whose port cannot refuses
+  Nanos busy{};                 ///< for a busy receiver, where that is longer than limits.connect
   SenderToken token{};  ///< that we are who was here before; all zero: the receiver cannot know
 };
 /// Accepted: a volume, and the receiver's answer to it.
@@ -299,9 +302,10 @@ class SendHost : public SessionHost {
 struct RecvOptions : SessionOptions {
   std::string address;  ///< numeric; empty: all addresses, IPv6 and IPv4
   bool is_once = false;
-  bool is_code_own = false;       ///< the host made the code, and makes another for is_once as well
-  std::uint32_t waiting_max = 8;  ///< authenticated senders that wait for the session under way
-  bool is_lazy_allowed = true;    ///< false: eager repair, whatever the sender offers
+  bool is_code_own = false;  ///< the host made the code, and makes another for is_once as well
+  std::uint32_t sessions_max = 1;   ///< at once
+  std::uint32_t waiting_max = 8;    ///< authenticated senders that wait for their turn
+  bool is_lazy_allowed = true;      ///< false: eager repair, whatever the sender offers
   bool is_sha256_required = false;  ///< the sender is asked for SHA-256, and refused without it
 };
 /// OfferedVolume: a volume, validated, and what else its receiver knows of it.
@@ -341,9 +345,13 @@ class RecvHost : public SessionHost {
   /// host that cannot returns `why`, which ends the server.
   [[nodiscard]] virtual Result<PairingCode> renew_code(const Error& why) { return why; }
   virtual void on_listening(const Endpoint& /*local*/) {}
-  /// on_session_begin comes before a session; `device` is the paired one that sends, null: somebody
-  /// with the code. It lives as long as the options.
-  virtual void on_session_begin(const pair::Peer* /*device*/) {}
+  /// refresh_devices looks which devices are paired now: before somebody is let in, and once more
+  /// before a device's session.
+  virtual void refresh_devices() {}
+  /// begin_session comes before a session, and gives its host, which has to be there until its
+  /// on_session_end() returns. `device` is the paired one that sends, null: somebody with the
+  /// code.
+  [[nodiscard]] virtual RecvHost& begin_session(const pair::KnownPeer& /*device*/) { return *this; }
   /// on_rejected: a connection came to nothing before it was a session (wrong code, garbage, gone).
   /// For the log, and as often as strangers like.
   virtual void on_rejected(const Endpoint& /*peer*/, const Error& /*why*/) {}

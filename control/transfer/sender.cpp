@@ -8,6 +8,8 @@
 #include "control/session/channel/connect.hpp"
 #include "control/session/send_session.hpp"
 #include "control/session/volume.hpp"
+#include "control/transfer/left_out_failures.hpp"
+#include "control/transfer/patience.hpp"
 #include "control/transfer/port/noack_keeper.hpp"
 #include "control/transfer/port/noack_record.hpp"
 #include "control/transfer/sender_token.hpp"
@@ -42,6 +44,7 @@ class Sender final : public Side, public session::SendHost {
 
   // --- session::SendHost
   void next_volume(session::TakeVolume take) override {
+    is_list_used_ = true;
     take_ = std::move(take);
     give_volume();
   }
@@ -74,9 +77,8 @@ class Sender final : public Side, public session::SendHost {
   [[nodiscard]] std::shared_ptr<list::SourceFiles> find_offered(
       const list::Manifest& manifest) const;
   void note_problems(std::span<const list::ScanProblem> problems);
-  /// What was left out is a failure of a run that else succeeded.
-  void end_with_failure(session::SessionEnd& end) const;
   Result<session::SendOptions> session_options();
+  [[nodiscard]] Result<void> begin_again();
 
   const api::SendOptions options_;
   std::unique_ptr<list::ScanThread> scan_;
@@ -88,9 +90,11 @@ class Sender final : public Side, public session::SendHost {
   source::Source* source_ = nullptr;           // the data path's, while it runs
   api::Started started_;
   bool is_found_told_ = false;
-  std::uint64_t failures_ = 0;  // of what was left out; the first:
-  Error first_failure_;
+  LeftOutFailures failures_;
   std::string peer_;
+  std::string to_ = options_.to;  // where the receiver was last
+  Patience patience_{options_};
+  bool is_list_used_ = false;  // the session asked for what scan_ has
   std::optional<NoAckKeeper> noack_;
   std::shared_ptr<session::SendSession> session_;
 };
@@ -101,23 +105,7 @@ Result<void> Sender::check_own() const {
     return Error{ExitCode::usage, "read --to", "it names no host",
                  "Write --to HOST or --to HOST:PORT"};
   if (options_.is_pairing) return success();
-  ONEHOP_TRYV(check_send_options(options_));
-  if (options_.stream_fd >= 0) {
-    if (!options_.paths.empty() || options_.stream_name.empty())
-      return Error{ExitCode::usage, "send a stream",
-                   options_.paths.empty() ? "it has no name" : "there are paths beside it",
-                   "Write onehop send - --name NAME"};
-    ONEHOP_TRYV(list::validate({{{.name = options_.stream_name, .kind = list::EntryKind::piece}}}));
-  }
-  if (options_.has_fragments && settings_.frame_bytes != 0)
-    return Error{ExitCode::usage, "use --fragment with --frame-size",
-                 "a datagram in fragments is as large as UDP allows", "Leave one of them out"};
-  if (options_.has_mac_noack && settings_.repair != "lazy")
-    return Error{ExitCode::usage, "use --mac-noack",
-                 "without the MAC's acknowledgements each loss on the air is a lost frame, which "
-                 "eager repair would take for congestion",
-                 "Add --repair lazy"};
-  return success();
+  return check_send_options(options_);
 }
 
 Result<void> Sender::open_own() {
@@ -207,23 +195,11 @@ void Sender::note_known() {
 void Sender::note_problems(std::span<const list::ScanProblem> problems) {
   if (problems.empty()) return;
   events_.emit(left_out_of(problems));
-  for (const list::ScanProblem& problem : problems) {
-    if (!list::is_failure(problem) || failures_++ > 0) continue;
-    first_failure_ = {ExitCode::partly_done, "send " + display_name(problem.path), problem.cause,
-                      "All else was sent. --report FILE lists what was left out", 0};
-  }
-}
-
-void Sender::end_with_failure(session::SessionEnd& end) const {
-  if (end.code != ExitCode::done || failures_ == 0) return;
-  end.code = ExitCode::partly_done;
-  end.error = first_failure_;
-  if (failures_ > 1)
-    end.error.cause += " (and " + std::to_string(failures_ - 1) + " more were left out)";
+  failures_.note(problems);
 }
 
 Result<session::SendOptions> Sender::session_options() {
-  ONEHOP_TRY(to, parse_peer(options_.to, settings_.interface));
+  ONEHOP_TRY(to, parse_peer(to_, settings_.interface));
   session::SendOptions options;
   options.host = to.host;
   options.port = to.port;
@@ -253,12 +229,14 @@ Result<session::SessionEnd> Sender::run_own() {
     ONEHOP_TRYV(link::EmulatedSource::open(settings_.link_model));
   }
   path_.account().is_stream = options_.stream_fd >= 0;
-  if (!peer_name_.empty()) path_.account().signer = &device_->key;
+  if (!peer_name_.empty()) {
+    path_.account().signer = &device_->key;
+    patience_.set_device();
+  }
   if (!options_.is_pairing) {
     ONEHOP_TRYV(open_files());
   }
   ONEHOP_TRY(options, session_options());
-  session_ = std::make_shared<session::SendSession>(io_, std::move(options), *code_, *this);
   if (options_.has_fragments)
     events_.warn(
         "--fragment is an experiment: one lost frame is a lost datagram of 64 KB, and what is left "
@@ -269,11 +247,38 @@ Result<session::SessionEnd> Sender::run_own() {
   is_found_told_ = started_.is_all_found;
   events_.emit(started_);
   session::SessionEnd end;
-  session_->start([&](const session::SessionEnd& ended) { end = ended; });
-  io_.run();
+  for (;;) {
+    session_ = std::make_shared<session::SendSession>(io_, options, *code_, *this);
+    session_->start([&](const session::SessionEnd& ended) { end = ended; });
+    io_.run();
+    if (is_interrupted() || !patience_.lasts(end, path_.account().last_state.path)) break;
+    if (patience_.is_news())
+      events_.say(patience_.text(end, peer_name_.empty() ? to_ : peer_name_));
+    ONEHOP_TRYV(begin_again());
+    const auto found = patience_.find_again();
+    if (found) to_ = *found;
+    ONEHOP_TRY(next, session_options());
+    options = std::move(next);
+    options.busy = std::max<Nanos>(patience_.left(), 1s);
+    // Who is looked for as well is not tried for long where he was.
+    options.limits.connect = found || !options_.find_again ? options.busy : 1s;
+    io_.restart();
+  }
   if (options_.is_pairing) return told(end);
-  end_with_failure(end);
+  failures_.end_with(end);
   return path_.end(end);
+}
+
+/// All is offered again: the receiver knows what it has.
+Result<void> Sender::begin_again() {
+  path_.account().forget_session();
+  if (!std::exchange(is_list_used_, false)) return success();
+  take_ = nullptr;
+  first_.reset();
+  offered_.clear();
+  accepted_.clear();
+  failures_ = {};
+  return open_files();
 }
 
 /// One volume of all that is left of those that the session had; what it has not begun to offer

@@ -70,6 +70,21 @@ Result<void> check_word(std::string_view option, const std::string& value) {
 Result<void> check_send_options(const api::SendOptions& options) {
   constexpr double wait_seconds_max = 3600;
   ONEHOP_TRYV(check_word("--symlinks", options.symlinks));
+  if (options.stream_fd >= 0) {
+    if (!options.paths.empty() || options.stream_name.empty())
+      return Error{ExitCode::usage, "send a stream",
+                   options.paths.empty() ? "it has no name" : "there are paths beside it",
+                   "Write onehop send - --name NAME"};
+    ONEHOP_TRYV(list::validate({{{.name = options.stream_name, .kind = list::EntryKind::piece}}}));
+  }
+  if (options.has_fragments && options.common.frame_bytes != 0)
+    return Error{ExitCode::usage, "use --fragment with --frame-size",
+                 "a datagram in fragments is as large as UDP allows", "Leave one of them out"};
+  if (options.has_mac_noack && options.common.repair != "lazy")
+    return Error{ExitCode::usage, "use --mac-noack",
+                 "without the MAC's acknowledgements each loss on the air is a lost frame, which "
+                 "eager repair would take for congestion",
+                 "Add --repair lazy"};
   if (options.wait_seconds >= 0 && options.wait_seconds <= wait_seconds_max)  // NaN is not
     return success();
   return Error{ExitCode::usage, "wait for a receiver",

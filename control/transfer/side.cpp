@@ -48,21 +48,22 @@ Result<void> Side::set_code(std::string_view code) {
 
 Result<void> Side::set_devices(const api::Devices& devices) {
   is_remembered_ = devices.is_remembered;
-  ONEHOP_TRY(folder, pair::PrivateFolder::open(devices.folder, ::geteuid(), is_remembered_));
+  const bool is_made = is_remembered_ || devices.is_key_made;
+  ONEHOP_TRY(folder, pair::PrivateFolder::open(devices.folder, ::geteuid(), is_made));
   std::optional<pair::DeviceKey> key;
   if (folder) {
     ONEHOP_TRY(there, pair::DeviceKey::read(*folder));
     key = std::move(there);
-    if (!key && is_remembered_) {
+    if (!key && is_made) {
       ONEHOP_TRY(made, pair::DeviceKey::read_or_make(*folder));
       key = std::move(made);
     }
   }
   if (key) {
-    ONEHOP_TRY(book, pair::PeerBook::open(devices.folder, ::geteuid(), is_remembered_));
-    device_ = std::make_shared<pair::Identity>(
-        pair::Identity{std::move(*key), devices.name, {book.peers().begin(), book.peers().end()}});
+    ONEHOP_TRY(book, pair::PeerBook::open(devices.folder, ::geteuid(), is_made));
+    device_ = std::make_shared<pair::Identity>(pair::Identity{std::move(*key), devices.name, {}});
     book_ = std::move(book);
+    use_book();
   }
   if (devices.to.empty()) return success();
   const pair::Peer* const peer = book_ ? book_->find(devices.to) : nullptr;
@@ -71,6 +72,20 @@ Result<void> Side::set_devices(const api::Devices& devices) {
                  "onehop peers lists them"};
   peer_name_ = peer->name;
   return set_code(pair::to_hex(peer->secret.bytes()));  // of the sender's token alone
+}
+
+void Side::use_book() {
+  device_->peers.clear();
+  for (const pair::Peer& peer : book_->peers())
+    device_->peers.push_back(std::make_shared<const pair::Peer>(peer));
+}
+
+void Side::refresh_devices() {
+  if (!book_) return;
+  const auto read = book_->read();
+  if (read) use_book();
+  if (std::exchange(is_book_fault_told_, read.has_error()) || read) return;
+  events_.warn("paired devices stay as they were known: " + read.error().message());
 }
 
 void Side::use_devices(session::SessionOptions& options, bool is_pairing) const {
@@ -94,12 +109,7 @@ Result<void> Side::keep(pair::Peer device) {
   device.paired = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
   const std::string print = pair::fingerprint(device.key);
   ONEHOP_TRY(name, book_->keep(std::move(device)));
-  const pair::Peer& kept = *book_->find(name);
-  const auto known = std::ranges::find(device_->peers, kept.key, &pair::Peer::key);
-  if (known != device_->peers.end())
-    *known = kept;
-  else
-    device_->peers.push_back(kept);
+  use_book();
   events_.emit(api::Paired{name, print});
   return success();
 }

@@ -44,6 +44,9 @@ class Side {
 
   /// use_devices sets what a session is to know of devices.
   void use_devices(session::SessionOptions& options, bool is_pairing) const;
+  /// refresh_devices reads again which devices are paired.
+  void refresh_devices();
+  [[nodiscard]] bool is_interrupted() const noexcept { return is_interrupted_; }
   /// told emits the error of an end that has no account.
   [[nodiscard]] session::SessionEnd told(const session::SessionEnd& end) const;
   /// keep writes a device that was introduced, and tells of it.
@@ -59,8 +62,10 @@ class Side {
   std::string peer_name_;  // sending: the paired device that is sent to; empty: by the code
 
  private:
+  void use_book();
   bool is_remembered_ = false;
   std::optional<pair::PeerBook> book_;
+  bool is_book_fault_told_ = false;
   bool is_open_ = false;
   std::atomic<bool> is_interrupted_ = false;
 };

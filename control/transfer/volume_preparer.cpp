@@ -69,6 +69,10 @@ void VolumePreparer::end() {
 /// It may hash what an earlier session left, or wait for an answer. `stop` ends either.
 Result<list::Answer> VolumePreparer::prepare(
     const std::shared_ptr<const session::OfferedVolume>& offer, const std::stop_token& stop) {
+  if (options_.is_service && device_->rule == pair::Rule::ask)
+    return Error{ExitCode::refused_by_peer, "receive from " + device_->name,
+                 "a person would have to agree, and a service asks nobody",
+                 "There: onehop peers set " + device_->name + " --rule accept"};
   if (!destination_) {
     ONEHOP_TRYV(open_destination(*offer));
   }
@@ -124,6 +128,7 @@ VolumePreparer::Prepared VolumePreparer::prepare_or_ask(
     std::vector<sink::Conflict> conflicts;
     auto volume = prepare_one(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
     if (conflicts.empty() && (is_approved_ || volume.has_error())) return volume;
+    if (options_.is_service) return volume;
     const auto answered = ask(*offer, conflicts, stop);
     if (!answered)
       return Error{ExitCode::timed_out, "decide on the offer", "nobody decided in time",
@@ -191,6 +196,9 @@ Result<void> VolumePreparer::open_destination(const session::OfferedVolume& offe
   options.symlinks = symlinks_;
   options.output_fd = options_.stream_fd;
   options.is_room_unchecked = options_.is_space_unchecked;
+  options.room = room_;
+  options.quota_bytes =
+      device_ != nullptr && device_->quota_bytes > 0 ? device_->quota_bytes : options_.quota_bytes;
   ONEHOP_TRY(opened, sink::Destination::open(std::move(options)));
   destination_ = std::move(opened);
   return success();

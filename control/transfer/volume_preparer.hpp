@@ -30,16 +30,16 @@ namespace onehop::transfer {
 
 class VolumePreparer {
  public:
-  /// All three outlive it.
+  /// The first three outlive it; `room` is that of all sessions of the receiver.
   VolumePreparer(const api::ReceiveOptions& options, const Events& events,
-                 boost::asio::io_context& io)
-      : options_{options}, events_{events}, io_{io} {}
+                 boost::asio::io_context& io, std::shared_ptr<sink::TakenRoom> room)
+      : options_{options}, events_{events}, io_{io}, room_{std::move(room)} {}
   ~VolumePreparer() { end(); }
   VolumePreparer(const VolumePreparer&) = delete;
   VolumePreparer& operator=(const VolumePreparer&) = delete;
 
   /// begin_session: `device` is the paired one that sends, whose rule counts; null: none.
-  void begin_session(const pair::Peer* device) {
+  void begin_session(const pair::KnownPeer& device) {
     device_ = device;
     const bool has_own = device != nullptr && device->rule == pair::Rule::accept &&
                          !device->folder.empty() && options_.stream_fd < 0;
@@ -50,6 +50,10 @@ class VolumePreparer {
   void start(std::shared_ptr<const session::OfferedVolume> offer, const crypto::CompareKey& key,
              session::Decide decide);
   void answer(std::uint64_t offer, api::Answer answer) { question_.answer(offer, answer); }
+
+  [[nodiscard]] const std::shared_ptr<sink::TakenRoom>& taken_room() const noexcept {
+    return room_;
+  }
 
   // --- once it has decided
   [[nodiscard]] std::unique_ptr<sink::SinkVolume> take();
@@ -83,7 +87,8 @@ class VolumePreparer {
   const api::ReceiveOptions& options_;
   const Events& events_;
   boost::asio::io_context& io_;
-  const pair::Peer* device_ = nullptr;  // of the session; the options' of that
+  const std::shared_ptr<sink::TakenRoom> room_;
+  pair::KnownPeer device_;  // of the session
   std::string directory_ = options_.directory;
   Question question_;
   crypto::CompareKey key_;  // of the session

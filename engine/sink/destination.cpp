@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fts.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "engine/base/rate_text.hpp"
 #include "engine/base/units.hpp"
 #include "engine/disk/confined.hpp"
+#include "engine/disk/file_bytes.hpp"
 #include "engine/sink/part_file.hpp"
 
 namespace onehop::sink {
@@ -30,6 +32,19 @@ Error too_little(std::string attempt, std::string cause, const std::string& numb
               "Free some space there, or choose another folder with --dir; recv "
               "--no-space-check does not look at it",
           ENOSPC};
+}
+
+/// bytes_below is the room of all files in a folder and below it. What cannot be read counts
+/// nothing.
+std::uint64_t bytes_below(const std::string& folder) {
+  std::string root = folder;
+  char* const roots[] = {root.data(), nullptr};
+  const std::unique_ptr<FTS, int (*)(FTS*)> walk{
+      ::fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, nullptr), &::fts_close};
+  std::uint64_t bytes = 0;
+  while (const FTSENT* entry = walk ? ::fts_read(walk.get()) : nullptr)
+    if (entry->fts_info == FTS_F) bytes += disk::disk_bytes(*entry->fts_statp);
+  return bytes;
 }
 
 std::string text_of(Wide bytes) { return amount_text(static_cast<double>(bytes), "B"); }
@@ -63,6 +78,7 @@ Destination::Destination(DestinationOptions options)
     : options_{std::move(options)}, umask_bits_{disk::read_umask()} {}
 
 Result<std::shared_ptr<Destination>> Destination::open(DestinationOptions options) {
+  if (!options.room) options.room = std::make_shared<TakenRoom>();
   if (!options.symlinks) options.symlinks = std::make_shared<list::SymlinkRule>(false);
   std::shared_ptr<Destination> self{new Destination{std::move(options)}};
   if (!self->is_output()) {
@@ -91,10 +107,14 @@ Result<void> Destination::open_folder() {
 
 Result<void> Destination::take_room(const Room& needed) {
   // Read before the disk is asked: what is used in between counts twice, and never not at all.
-  const Room taken{.bytes = taken_bytes_.fetch_add(needed.bytes, std::memory_order_relaxed),
-                   .files = taken_files_.fetch_add(needed.files, std::memory_order_relaxed)};
+  const Room taken = options_.room->take(needed);
   const bool is_nothing = needed.bytes == 0 && needed.files == 0;
-  if (options_.is_room_unchecked || is_output() || is_nothing) return success();
+  if (is_output() || is_nothing) return success();
+  if (const auto within = check_quota(needed); !within) {
+    give_room(needed);
+    return within;
+  }
+  if (options_.is_room_unchecked) return success();
   struct statvfs disk {};
   Result<void> checked = success();
   if (::fstatvfs(root_.get(), &disk) == 0)
@@ -105,6 +125,31 @@ Result<void> Destination::take_room(const Room& needed) {
                           "Receive with --no-space-check where it cannot tell");
   if (!checked) give_room(needed);
   return checked;
+}
+
+Destination::~Destination() {
+  if (quota_taken_ == 0) return;
+  const std::lock_guard lock{options_.room->quota_mutex};
+  options_.room->quotas[options_.folder] -= quota_taken_;
+}
+
+/// What a session may add counts until its end, though some of it is there by then: another one
+/// that begins meanwhile sees it twice, and never not at all.
+Result<void> Destination::check_quota(const Room& needed) {
+  if (options_.quota_bytes == 0 || needed.bytes == 0) return success();
+  const std::lock_guard lock{options_.room->quota_mutex};
+  if (!std::exchange(is_held_known_, true)) held_bytes_ = bytes_below(options_.folder);
+  std::uint64_t& taken = options_.room->quotas[options_.folder];
+  const Wide held = static_cast<Wide>(held_bytes_) + taken;
+  if (held + needed.bytes > options_.quota_bytes)
+    return Error{ExitCode::local_file_error, "receive " + text_of(needed.bytes),
+                 fmt::format("the quota is {}, and the folder holds {}, with what is on its way",
+                             text_of(options_.quota_bytes), text_of(held)),
+                 "Remove some of it there, or raise the quota (onehop peers set NAME --quota SIZE)",
+                 EDQUOT};
+  taken += needed.bytes;
+  quota_taken_ += needed.bytes;
+  return success();
 }
 
 const std::vector<std::string>& Destination::stems_in(int folder, std::string_view path) {

@@ -14,7 +14,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +39,35 @@ namespace onehop::sink {
 /// visible name may have any content.
 enum class Durability : std::uint8_t { batch, file, none };
 
+/// Room is what files take of a file system.
+struct Room {
+  std::uint64_t bytes = 0;
+  std::uint64_t files = 0;  ///< inodes: files and folders
+};
+
+/// TakenRoom: what sessions of one process have taken of disks and not used yet, all of them, as if
+/// there were one disk. Any thread.
+class TakenRoom {
+ public:
+  /// take counts it, and gives what was taken before.
+  Room take(const Room& more) noexcept {
+    return {.bytes = bytes_.fetch_add(more.bytes, std::memory_order_relaxed),
+            .files = files_.fetch_add(more.files, std::memory_order_relaxed)};
+  }
+  void give(const Room& less) noexcept {
+    bytes_.fetch_sub(less.bytes, std::memory_order_relaxed);
+    files_.fetch_sub(less.files, std::memory_order_relaxed);
+  }
+  /// quota_mutex is held from the look at what a folder holds until what is added is taken, and
+  /// quotas counts what the sessions under way may still add to each folder.
+  std::mutex quota_mutex;
+  std::map<std::string, std::uint64_t> quotas;
+
+ private:
+  // Counts alone: they order nothing.
+  std::atomic<std::uint64_t> bytes_{0}, files_{0};
+};
+
 struct DestinationOptions {
   /// This string is the only path that is resolved with links.
   std::string folder;
@@ -50,6 +81,10 @@ struct DestinationOptions {
   /// for them. Higher: a disk with few is refused.
   std::uint64_t reserve_files = 16;
   bool is_room_unchecked = false;  ///< take_room refuses nothing
+  /// Of all sessions of this process; null: of this one.
+  std::shared_ptr<TakenRoom> room;
+  /// What the folder may hold, with all below it, on the disk; 0: no bound.
+  std::uint64_t quota_bytes = 0;
   /// The session goes on in this process: a source changed.
   bool is_again = false;
   /// Of the session, also where it is_again. Null: one that allows no hidden names.
@@ -57,12 +92,6 @@ struct DestinationOptions {
   /// Instead of a folder: where the one file, or stream, of a session is written, in order. It
   /// outlives the session. -1: none.
   int output_fd = -1;
-};
-
-/// Room is what files take of a file system.
-struct Room {
-  std::uint64_t bytes = 0;
-  std::uint64_t files = 0;  ///< inodes: files and folders
 };
 
 /// check_room: `needed` fits on the disk beside `reserve` and what is `taken` and not used yet. A
@@ -76,6 +105,9 @@ class Destination {
   /// open makes nothing but a probe file that has no name. It takes over what dead sessions
   /// recorded. Errors: exit 8. Syscalls: open, openat, openat2, fstat, flock, pread.
   [[nodiscard]] static Result<std::shared_ptr<Destination>> open(DestinationOptions options);
+  ~Destination();
+  Destination(const Destination&) = delete;
+  Destination& operator=(const Destination&) = delete;
 
   [[nodiscard]] const DestinationOptions& options() const noexcept { return options_; }
   /// root: -1 where is_output().
@@ -103,14 +135,12 @@ class Destination {
   /// what was taken before and is not used. Sizes are the peer's claims; this is where they are
   /// held against the disk. give_room: so much was used, or will not be. Syscalls: fstatvfs.
   [[nodiscard]] Result<void> take_room(const Room& needed);
-  void give_room(const Room& room) noexcept {
-    taken_bytes_.fetch_sub(room.bytes, std::memory_order_relaxed);
-    taken_files_.fetch_sub(room.files, std::memory_order_relaxed);
-  }
+  void give_room(const Room& room) noexcept { options_.room->give(room); }
 
  private:
   explicit Destination(DestinationOptions options);
   [[nodiscard]] Result<void> open_folder();
+  [[nodiscard]] Result<void> check_quota(const Room& needed);
 
   const DestinationOptions options_;
   const mode_t umask_bits_;
@@ -120,8 +150,9 @@ class Destination {
   std::optional<disk::OpenedFolders> opened_;                        // from open() on
   std::optional<NameProbe> names_;                                   // as well
   std::unordered_map<std::string, std::vector<std::string>> stems_;  // by path
-  // Taken and not used. Counts alone: they order nothing.
-  std::atomic<std::uint64_t> taken_bytes_{0}, taken_files_{0};
+  std::uint64_t quota_taken_ = 0;  // of options_.room->quotas, by its mutex
+  std::uint64_t held_bytes_ = 0;   // by the folder when the session began
+  bool is_held_known_ = false;
 };
 
 }  // namespace onehop::sink

@@ -52,7 +52,8 @@ def faults_of(name, value) -> Iterator[str]:
 
 def faults(event) -> list[str]:
     """What of an event is not as the page says."""
-    body = {key: value for key, value in event.items() if key not in ("schema_version", "type")}
+    everywhere = ("schema_version", "type", "session")
+    body = {key: value for key, value in event.items() if key not in everywhere}
     if event.get("schema_version") != 1 or event.get("type") not in types():
         return [f"an event that the page does not have: {event}"]
     return list(faults_of(event["type"], body))

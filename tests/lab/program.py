@@ -66,6 +66,7 @@ class End:
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith("SUDO_")
         } | {"ONEHOP_CODE": code}
+        environment.setdefault("ONEHOP_PATIENCE", "0")  # where a receiver ends, its sender does
         with open(self.output, "wb") as out, open(self.errors, "wb") as err:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL if terminal is None else terminal, stdout=out,

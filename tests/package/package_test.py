@@ -37,7 +37,9 @@ BOOKS = ("/var/lib/apt/", "/var/lib/dpkg/", "/var/cache/", "/var/log/", "/etc/ld
 PLACES = ("/usr/share/man/man1/onehop-send.1.gz", "/usr/share/bash-completion/completions/onehop",
           "/usr/share/zsh/vendor-completions/_onehop", "/usr/share/doc/onehop/copyright",
           "/usr/share/fish/vendor_completions.d/onehop.fish",
-          "/usr/share/dbus-1/system.d/org.onehop.p2p.conf", "/usr/share/onehop/law/auto.json")
+          "/usr/share/dbus-1/system.d/org.onehop.p2p.conf", "/usr/share/onehop/law/auto.json",
+          "/usr/lib/systemd/system/onehop-recv.service",
+          "/usr/lib/systemd/user/onehop-recv.service")
 LABS = ("bench", "lab", "plot", "stress")
 CODE_ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "PATH": os.environ["PATH"]}
 

@@ -18,7 +18,7 @@ DUAL = "SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only"
 BPF = "SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause"
 THREATS = (
     "P1 P2 P3 P4 P5 P6 P7 P8 Z1 Z2 Z3 Z4 N1 N2 N3 N4 N5 N6 N7 N8 N9 N10 N11 N12 T1 T2 C1 C2 C3 C4 "
-    "C5 K1 K2 K3 K4 K5 K6 K7 K8 K9 K10 D1 D2 D3 D4 D5 U1 U2 U3").split()
+    "C5 K1 K2 K3 K4 K5 K6 K7 K8 K9 K10 K11 D1 D2 D3 D4 D5 U1 U2 U3").split()
 
 
 def cpp(*lines) -> str:

@@ -43,7 +43,8 @@ confine::LandlockRules rules_of(const Confinement& transfer) {
   if (!transfer.destination.empty()) add(transfer.destination, Reach::tree);
   for (const std::string& folder : transfer.accepted) add(folder, Reach::tree);
   // The key beside it was read, and stays out of reach.
-  if (!transfer.devices.empty()) add(transfer.devices + "/peers", Reach::output);
+  if (!transfer.devices.empty())
+    add(transfer.devices + "/peers", transfer.output.is_remembered ? Reach::output : Reach::read);
   if (transfer.stream_fd >= 0)
     add("/proc/self/fd/" + std::to_string(transfer.stream_fd), Reach::device);
   // A receipt gets its name when it is whole, so its folder is written, too.
@@ -56,6 +57,7 @@ confine::LandlockRules rules_of(const Confinement& transfer) {
     if (::stat(file.c_str(), &status) != 0 || S_ISREG(status.st_mode))
       add(folder_of(file), Reach::output);
   }
+  if (!transfer.metrics_file.empty()) add(folder_of(transfer.metrics_file), Reach::output);
   if (!transfer.state_file.empty()) {
     transfer::RateMemory{transfer.state_file}.make_folder();
     add(folder_of(transfer.state_file), Reach::output);

@@ -23,7 +23,8 @@ struct Confinement {
   std::string listen{};                 ///< where we are it
   std::string state_file{};             ///< the rate memory, whose folder is made; empty: none
   std::vector<std::string> accepted{};  ///< folders of paired devices' own, as `destination`
-  std::string devices{};                ///< where paired devices are kept; empty: none is to be
+  std::string devices{};                ///< where paired devices are kept; empty: none is asked for
+  std::string metrics_file{};           ///< of a service; empty: none
   int stream_fd = -1;                   ///< what is read or written in place of files; -1: none
   bool is_other_user = false;           ///< become() changed who we are
 };

@@ -43,4 +43,8 @@ struct Addressee {
 };
 [[nodiscard]] Addressee addressee_of(const std::string& to);
 
+/// answering_of: on which links, as whom and for which address a receiver answers; nothing where it
+/// is hidden, or has no link that the kernel knows.
+[[nodiscard]] std::optional<find::Responder::Options> answering_of(const RecvCommand& command);
+
 }  // namespace onehop::tool

@@ -104,6 +104,7 @@ void take(const Receiver& chosen, SendCommand& command, const Reporter& reporter
   const Way& way = chosen.ways.front();
   api::SendOptions& options = command.transfer;
   command.device = chosen.device;
+  command.found_as = chosen.name;
   options.to = to_of(way, chosen.port);
   say_found(chosen, reporter);
   // Where a VPN has taken the subnet's routes, the answer came over the link all the same.
@@ -203,23 +204,25 @@ Result<void> find_receiver(SendCommand& command, const std::optional<User>& user
   }
 }
 
-std::optional<find::Responder::Options> answering_of(const RecvCommand& command) {
-  const api::ReceiveOptions& options = command.transfer;
-  const auto listen = transfer::parse_endpoint(options.listen);
-  if (command.is_hidden || options.common.io == "dpdk" || !listen) return std::nullopt;
-  find::Responder::Options answering{.name = shown_name(command.name),
-                                     .interface = options.common.interface};
-  if (!transfer::listens_on_all(listen.value())) {
-    answering.address = IpAddress::parse(listen.value().host);
-  } else if (const transfer::PortKind* const kind = transfer::port_kind(options.common.io);
-             kind != nullptr && kind->is_bound) {
-    // It is bound to one address, which is the only one here.
-    const auto ways =
-        transfer::reachable(transfer::local_addresses(), listen.value(), options.common.interface);
-    if (!ways.empty()) answering.address = ways.front().address;
+Result<std::function<std::string()>> finder_of(const SendCommand& command,
+                                               const std::optional<User>& user,
+                                               const Reporter& reporter) {
+  if (command.found_as.empty()) return std::function<std::string()>{};
+  std::vector<pair::Peer> peers;
+  if (!command.device.empty()) {
+    ONEHOP_TRY(book, read_peers(user));
+    if (const pair::Peer* const peer = book.find(command.device)) peers.push_back(*peer);
   }
-  answering.has_v6 = listen.value().host != "0.0.0.0";
-  return answering;
+  return std::function{[interface = command.transfer.common.interface, name = command.found_as,
+                        device = command.device, peers, &reporter]() -> std::string {
+    // A device is known by more than its name, which may have changed.
+    Look look{{interface, device.empty() ? name : "", peers}, reporter};
+    const auto found = look.run(Look::no_wait);
+    if (found.has_error()) return {};
+    for (const Receiver& one : found.value())
+      if (one.device == device) return to_of(one.ways.front(), one.port);
+    return {};
+  }};
 }
 
 }  // namespace onehop::tool

@@ -5,7 +5,9 @@
 //                                       └──▶ one: taken   several: a choice at the terminal
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 
 #include "control/find/responder.hpp"
 #include "tools/onehop/options.hpp"
@@ -26,13 +28,15 @@ namespace onehop::tool {
 [[nodiscard]] Result<void> find_receiver(SendCommand& command, const std::optional<User>& user,
                                          const Reporter& reporter);
 
+/// finder_of gives what looks again for the receiver that find_receiver() found, for half a second;
+/// nothing: it was not looked for. Errors: 8, where paired devices cannot be read.
+[[nodiscard]] Result<std::function<std::string()>> finder_of(const SendCommand& command,
+                                                             const std::optional<User>& user,
+                                                             const Reporter& reporter);
+
 /// find_pairing gives the address of the other device that pairs on a link of this machine; empty:
 /// nobody does yet. It does not wait. Errors: as find_receiver().
 [[nodiscard]] Result<std::string> find_pairing(const PairCommand& command,
                                                const Reporter& reporter);
-
-/// answering_of: on which links, as whom and for which address a receiver answers; nothing where it
-/// is hidden, or has no link that the kernel knows.
-[[nodiscard]] std::optional<find::Responder::Options> answering_of(const RecvCommand& command);
 
 }  // namespace onehop::tool

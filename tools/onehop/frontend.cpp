@@ -23,12 +23,13 @@ namespace onehop::tool {
 
 Frontend::Frontend(const OutputOptions& options, std::string command)
     : reporter_{options, std::move(command)},
-      progress_{!options.is_quiet && !options.is_json},
+      progress_{!options.is_quiet && !options.is_json && !options.is_service},
       interrupts_{io_},
       waiting_timer_{io_},
       report_file_{options.report_file},
       is_p2p_{options.is_p2p},
       is_pairing_{options.is_pairing},
+      is_service_{options.is_service},
       is_verbose_{options.is_verbose},
       has_all_files_{options.has_all_files} {}
 
@@ -37,8 +38,14 @@ api::Handler Frontend::handler() {
     const auto* const notice = std::get_if<api::Notice>(&event);
     const bool is_warning = notice != nullptr && notice->is_warning;
     if (is_warning && std::this_thread::get_id() == main_thread_) return show(event);
-    // Where nobody reads what we print, the main thread waits: of progress the newest alone does.
+    if (const auto* const session = std::get_if<api::InSession>(&event))
+      in_session_ = session->number;
+    if (std::holds_alternative<api::End>(event) && watched_ == in_session_) watched_ = 0;
+    // Of several sessions one is watched, until it ends. Where nobody reads what we print, the main
+    // thread waits: of progress the newest alone does.
     if (const auto* const progress = std::get_if<api::Progress>(&event)) {
+      if (watched_ == 0) watched_ = progress->session;
+      if (progress->session != watched_) return;
       const std::lock_guard lock{arrived_mutex_};
       arrived_ = *progress;
       if (std::exchange(is_progress_waiting_, true)) return;
@@ -88,6 +95,7 @@ ExitCode Frontend::fail(const Error& error) const {
 void Frontend::show(const api::Event& event) {
   if (!std::holds_alternative<api::Progress>(event)) progress_.finish();
   std::visit([this](const auto& one) { on(one); }, event);
+  if (service_ != nullptr) service_->note(event, reporter_);
   if (is_waiting_said_ && !std::holds_alternative<api::Progress>(event)) progress_.show(waiting_);
 }
 
@@ -119,7 +127,8 @@ void Frontend::on(const api::Started& started) {
     reporter_.say(is_pairing_
                       ? "pairing on " + started.listen + ": no files are taken"
                       : "listening on " + started.listen + ", receiving into " + started.directory);
-    if (!has_code_ && !is_p2p_ && !reporter_.is_quiet()) print_ways(started.ways, {});
+    if (!has_code_ && !is_p2p_ && !is_service_ && !reporter_.is_quiet())
+      print_ways(started.ways, {});
   } else if (started.found.folders > 0 || !started.is_all_found)
     reporter_.say(found_text(started.found) + (started.is_all_found ? "" : " so far"));
 }

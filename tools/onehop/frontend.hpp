@@ -21,6 +21,7 @@
 
 #include "control/find/responder.hpp"
 #include "control/transfer/settings.hpp"
+#include "tools/onehop/service/service.hpp"
 #include "tools/onehop/signals.hpp"
 #include "tools/onehop/text/progress.hpp"
 #include "tools/onehop/text/report.hpp"
@@ -40,6 +41,8 @@ class Frontend {
   void let_watch();
   /// let_find has senders on the link find this receiver, from run() on; nothing: it is hidden.
   void let_find(std::optional<find::Responder::Options> options);
+  /// serve: `service` notes all events from now on. It outlives run().
+  void serve(Service& service) { service_ = &service; }
   [[nodiscard]] const Reporter& reporter() const { return reporter_; }
   /// run runs the opened transfer until it is over, writes --report, and returns what the process
   /// exits with.
@@ -56,6 +59,8 @@ class Frontend {
   void print_ways(const std::vector<api::Started::Way>& ways, const std::string& code) const;
   void print_picture(const std::string& code) const;
   void on(const api::Started& started);
+  void on(const api::InSession& session) { reporter_.set_session(session.number); }
+  void on(const api::Beat&) {}
   void on(const api::Found& found);
   void on(const api::LeftOut& left_out);
   void on(const api::Code& code);
@@ -71,12 +76,13 @@ class Frontend {
   void on(const api::Error& error);
   void on(const api::End& end);
 
-  const Reporter reporter_;
+  Reporter reporter_;
   ProgressLine progress_;
   boost::asio::io_context io_;
   Interrupts interrupts_;
   const std::thread::id main_thread_ = std::this_thread::get_id();
-  api::Transfer* transfer_ = nullptr;  // while it runs
+  api::Transfer* transfer_ = nullptr;           // while it runs
+  std::uint64_t watched_ = 0, in_session_ = 0;  // the session whose progress is shown; the newest
   std::mutex arrived_mutex_;
   bool is_progress_waiting_ = false;  // at most one is on its way to us; both below the mutex
   api::Progress arrived_;
@@ -87,7 +93,8 @@ class Frontend {
   bool is_waiting_said_ = false, is_link_down_said_ = false, has_code_ = false;
   std::set<std::string> caps_said_;
   const std::string report_file_;
-  const bool is_p2p_, is_pairing_, is_verbose_, has_all_files_;
+  const bool is_p2p_, is_pairing_, is_service_, is_verbose_, has_all_files_;
+  Service* service_ = nullptr;
   std::uint64_t files_kept_ = 0;              // of this session, each of which would have a line
   std::vector<api::LeftOut::Item> left_out_;  // all that came, for the report
   std::unique_ptr<watch::Publisher> publisher_;

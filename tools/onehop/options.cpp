@@ -158,6 +158,36 @@ void add_found_options(CLI::App& app, RecvCommand& recv) {
                "do not answer senders that look for receivers; they need the address");
 }
 
+void add_service_options(CLI::App& app, RecvCommand& recv) {
+  constexpr const char* group = "Service";
+  api::ReceiveOptions& transfer = recv.transfer;
+  CLI::Option* service =
+      app.add_flag("--service", transfer.is_service,
+                   "receive of paired devices alone, several at once, and ask nobody")
+          ->group(group);
+  const auto add = [&](const char* name, auto& value, const char* about, const char* type) {
+    return app.add_option(name, value, about)->type_name(type)->needs(service)->group(group);
+  };
+  add("--sessions", recv.sessions, "how many at once", "N")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  add("--quota", transfer.quota_bytes,
+      "what the folder of a device may hold (20GB, 500MiB), unless 'onehop peers set NAME --quota' "
+      "says otherwise",
+      "SIZE")
+      ->transform(CLI::AsSizeValue(true));
+  add("--on-received", recv.service.on_received,
+      "run this program after each session that brought files, without a shell; who sent what is "
+      "in its environment (ONEHOP_*)",
+      "PROGRAM");
+  add("--metrics", recv.service.metrics_file,
+      "write what was received since the start to this file (OpenMetrics text)", "FILE");
+  // What one session has, or what a person does.
+  for (const char* name : {"--once", "--code-file", "--long", "--remember", "--receipt", "--trace",
+                           "--report", "--clean", "--p2p"})
+    if (CLI::Option* const other = app.get_option_no_throw(name)) service->excludes(other);
+}
+
 void add_p2p_options([[maybe_unused]] CLI::App& app, [[maybe_unused]] P2pChoice& choice,
                      [[maybe_unused]] const char* about) {
 #if ONEHOP_HAS_P2P

@@ -29,6 +29,7 @@ struct OutputOptions {
   bool is_p2p = false;         ///< the other end needs no address of ours: --p2p is enough
   bool is_remembered = false;  ///< the two devices are to get to know each other
   bool is_pairing = false;     ///< that alone is wanted
+  bool is_service = false;     ///< several sessions, and nobody looks on
   std::string device_name;     ///< by which this one introduces itself; empty: the host's
 };
 
@@ -53,11 +54,20 @@ struct SendCommand {
   bool is_dry_run = false;
   bool has_wait = false;  ///< --wait was given
   std::string device;     ///< the paired device that it is sent to; empty: by the code
+  std::string found_as;   ///< the name that the receiver showed; empty: it was not looked for
+};
+
+/// ServiceOptions: what a service does beside receiving.
+struct ServiceOptions {
+  std::string metrics_file;  ///< empty: none
+  std::string on_received;   ///< the program; empty: none
 };
 
 struct RecvCommand {
   api::ReceiveOptions transfer;
   OutputOptions output;
+  ServiceOptions service;
+  std::uint32_t sessions = 4;  ///< at once, of a service
   P2pChoice p2p;
   std::optional<std::string> clean;  ///< the folder; none: receive
   std::string name;                  ///< shown to who looks for receivers; empty: the host's
@@ -76,6 +86,7 @@ struct PairCommand {
 struct PeersCommand {
   std::string name, new_name;               ///< of what is changed
   std::optional<std::string> rule, folder;  ///< of `set`
+  std::optional<std::uint64_t> quota_bytes;
   enum class Verb { list, rename, forget, set } verb = Verb::list;
   bool is_json = false;
 };
@@ -106,6 +117,9 @@ void add_tree_options(CLI::App& app, SendCommand& send);
 
 /// add_found_options: whether and as whom a receiver is found.
 void add_found_options(CLI::App& app, RecvCommand& recv);
+
+/// add_service_options: --service and what goes with it alone.
+void add_service_options(CLI::App& app, RecvCommand& recv);
 
 /// add_p2p_options: --p2p and --peer, where this build has Wi-Fi Direct. `about`: what --p2p does.
 void add_p2p_options(CLI::App& app, P2pChoice& choice, const char* about);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -101,6 +102,16 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
                        "terminal and without --to: until one is there)")
           ->check(CLI::Range(0.0, 3600.0))
           ->capture_default_str();
+  using Unit = CLI::AsNumberWithUnit;
+  command
+      ->add_option("--patience", send.transfer.patience_seconds,
+                   "wait so long for a receiver that is gone when something has arrived there, and "
+                   "go on (90s, 10min, 1h; 0: end at once)")
+      ->transform(Unit{std::map<std::string, double>{{"s", 1}, {"min", 60}, {"h", 3600}},
+                       Unit::UNIT_OPTIONAL, "TIME"})
+      ->envname("ONEHOP_PATIENCE")
+      ->default_str("10min");
+  send.transfer.patience_seconds = 600;
   command->callback([to, wait, &send] {
     if (send.p2p.is_wanted && !to->empty()) throw CLI::ExcludesError("--p2p", "--to");
     send.has_wait = !wait->empty();
@@ -187,6 +198,7 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
 #endif
   command->add_flag("--dry-run", recv.is_dry_run, "list it, and remove nothing")->needs(clean);
   add_common_options(*command, recv.transfer.common, recv.output);
+  add_service_options(*command, recv);
   for (const char* name : {"--law", "--target", "--bounds", "--qcut", "--key-interval"}) {
     CLI::Option* option = command->get_option(name);
     option->description(option->get_description() + "; the sender's counts");

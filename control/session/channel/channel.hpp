@@ -108,7 +108,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] std::size_t peer_burnt() const noexcept { return peer_burnt_; }
   /// device is the paired device at the other end, proven once handshake() succeeded; null: the
   /// code was.
-  [[nodiscard]] const pair::Peer* device() const noexcept { return device_; }
+  [[nodiscard]] const pair::KnownPeer& device() const noexcept { return device_; }
 
  private:
   using Timer = asio::steady_timer;
@@ -134,7 +134,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Liveness liveness_;
   unsigned bound_ifindex_ = 0;
   std::size_t peer_burnt_ = 0;
-  const pair::Peer* device_ = nullptr;  // of tls_
+  pair::KnownPeer device_;
   bool is_reading_ = false;  // false while we hold the peer back: its silence then means nothing
   bool has_read_end_ = false, is_woken_ = false, is_held_ = false;
   ChannelEnd end_ = ChannelEnd::open;

@@ -106,8 +106,8 @@ Task<HandshakeFailure> Channel::greet_device(Role role, const CodeExchange& exch
     if (error) co_return HandshakeFailure::none;
     ONEHOP_CHECK(::getentropy(own.data(), own.size()) == 0);
     if (self != nullptr)
-      for (const pair::Peer& peer : self->peers)
-        if (pair::is_proof(theirs, proof_of(peer, Role::sender))) device_ = &peer;
+      for (const pair::KnownPeer& peer : self->peers)
+        if (pair::is_proof(theirs, proof_of(*peer, Role::sender))) device_ = peer;
     if (device_ != nullptr) own = proof_of(*device_, role);
     co_await asio::async_write(socket, asio::buffer(own), redirect_error(use_awaitable, error));
     if (error) co_return HandshakeFailure::none;

@@ -6,16 +6,15 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <deque>
+#include <algorithm>
 #include <utility>
 
 #include "control/session/channel/admission.hpp"
 #include "control/session/channel/device_watch.hpp"
 #include "control/session/channel/listening_socket.hpp"
 #include "control/session/channel/tcp_socket.hpp"
+#include "control/session/channel/turns.hpp"
 #include "control/session/introduction.hpp"
-#include "control/session/progress_floor.hpp"
-#include "control/session/recv_session.hpp"
 #include "engine/base/display_name.hpp"
 #include "engine/base/system/descriptors.hpp"
 #include "engine/base/time.hpp"
@@ -28,7 +27,6 @@ using asio::ip::tcp;
 
 constexpr Nanos accept_pause = 100ms;         // when file descriptors run out
 constexpr std::size_t renew_pauses_max = 60;  // from a burnt code to the next one, in guess_pause
-constexpr Nanos progress_interval = 1s;       // a tenth of the window that is judged
 
 class Listener final : public RecvServer, public std::enable_shared_from_this<Listener> {
  public:
@@ -38,7 +36,6 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         host_{host},
         acceptor_{io},
         port_{options_.port},
-        progress_timer_{io},
         tls_{TlsContext::make({.role = Role::receiver, .device = options_.certified()}, code)},
         admission_{options_.limits.guess_pause},
         renew_timer_{io} {}
@@ -62,9 +59,9 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
 
   void interrupt() override {
     asio::post(io_, [self = shared_from_this()] {
-      if (self->session_) {
+      if (!self->turns_.sessions.empty()) {
         self->is_interrupted_ = true;
-        self->session_->interrupt();
+        for (const auto& session : self->turns_.sessions) session->interrupt();
       } else if (self->has_success_ && !self->options_.is_once) {
         self->stop({});
       } else {
@@ -151,10 +148,30 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     if (!hello || is_stopped_) co_return;
     if (options_.introduction == Introduction::only)
       co_return co_await refuse(channel, "it pairs devices, and takes no files now");
-    if (channel->device() != nullptr && channel->device()->rule == pair::Rule::refuse)
-      co_return co_await refuse(channel, "it takes no files of this device");
-    const bool is_free = co_await wait_until_free(channel, hello->sender);
-    if (is_free) co_await serve(channel, hello->sender);
+    if (const std::string why = objection_to(*channel); !why.empty())
+      co_return co_await refuse(channel, why);
+    if (!co_await wait_until_free(channel, hello->sender)) co_return;
+    // Its user may have changed his mind while it waited.
+    if (const std::string why = objection_to(*channel); !why.empty()) {
+      turns_.wake();
+      co_return co_await refuse(channel, why);
+    }
+    co_await serve(channel, hello->sender);
+  }
+
+  // Why a paired device is not served; empty: it is.
+  std::string objection_to(const Channel& channel) {
+    if (channel.device() == nullptr) return {};
+    host_.refresh_devices();
+    const pair::KnownPeer known = known_of(channel);
+    if (known == nullptr ||
+        !std::ranges::equal(known->secret.bytes(), channel.device()->secret.bytes()))
+      return "it has forgotten this device: onehop pair at both pairs them again";
+    return known->rule == pair::Rule::refuse ? "it takes no files of this device" : "";
+  }
+  // What is known now of the device at the other end.
+  pair::KnownPeer known_of(const Channel& channel) const {
+    return channel.device() == nullptr ? nullptr : options_.device->find(channel.device()->key);
   }
 
   // The connection is half open until the sender's Hello.
@@ -167,6 +184,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     }
     on_exchange(channel.ssl(), [this, ticket] { admission_.rise(ticket, Standing::engaged); });
     on_binder(channel.ssl(), [this, ticket] { admission_.rise(ticket, Standing::proven); });
+    host_.refresh_devices();
     const HandshakeFailure failure =
         co_await channel.handshake(Role::receiver, options_.limits.handshake);
     if (const auto rejection = rejection_of(failure)) {
@@ -214,27 +232,28 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     co_await channel->close();
   }
 
-  // One session at a time: the others wait in their order, but for a sender that was here before.
-  // It takes the place of its old connection as soon as that one is known to be dead. A second run
-  // beside the first one waits as all do. False: it went away, or too many wait.
+  // So many sessions at a time: the others wait in their order, but for a sender that was here
+  // before. It takes the place of its old connection as soon as that one is known to be dead. A
+  // second run of the same waits until the first is over. False: it went away, or too many wait.
   Task<bool> wait_until_free(std::shared_ptr<Channel> channel, SenderToken sender) {
-    if (!session_ && waiting_.empty()) co_return true;
-    if (waiting_.size() >= options_.waiting_max) {
-      co_await refuse(channel, "busy with another sender, and " + std::to_string(waiting_.size()) +
-                                   " others wait");
+    if (turns_.waiting.empty() && turns_.has_room_for(sender)) co_return true;
+    if (turns_.waiting.size() >= options_.waiting_max) {
+      co_await refuse(channel, "busy with another sender, and " +
+                                   std::to_string(turns_.waiting.size()) + " others wait");
       co_return false;
     }
     channel->send(Busy{});
     host_.on_rejected(channel->peer(), refusal("busy with another sender: it waits"));
-    const bool is_back = session_ && session_->is_of(sender);
-    waiting_.insert(is_back ? waiting_.begin() : waiting_.end(), channel);
+    const bool is_back = turns_.session_of(sender) != nullptr;
+    turns_.waiting.insert(is_back ? turns_.waiting.begin() : turns_.waiting.end(),
+                          {channel, sender});
     bool is_there = true;
-    while (is_there && (session_ || waiting_.front() != channel)) {
-      if (const auto session = session_; session && session->is_of(sender)) {
+    while (is_there && turns_.next() != channel) {
+      if (const auto session = turns_.session_of(sender)) {
         const bool is_alive = co_await session->is_alive();
-        if (!is_alive && session == session_) session->replace();
+        if (!is_alive && turns_.is_running(session)) session->replace();
       }
-      if (!session_ && waiting_.front() == channel) break;
+      if (turns_.next() == channel) break;
       // A session that is alive now may be dead in a while.
       co_await channel->wait_activity(is_back ? options_.limits.answer : options_.limits.silent);
       is_there = !is_stopped_ && channel->end() == ChannelEnd::open &&
@@ -243,64 +262,39 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     // It may have died while it waited, and an interrupt may come while it is asked.
     is_there = is_there && !is_stopped_ && co_await channel->answers(options_.limits.answer) &&
                !is_stopped_;
-    std::erase(waiting_, channel);
-    if (!is_there) wake_waiting();
+    std::erase_if(turns_.waiting,
+                  [&](const Turns::Waiting& one) { return one.channel == channel; });
+    if (!is_there || options_.sessions_max > 1) turns_.wake();  // there may be room for two
     if (!is_there && !is_stopped_) co_await channel->close();
     co_return is_there;
-  }
-
-  void wake_waiting() {
-    for (const auto& channel : waiting_) channel->wake();
   }
 
   Task<void> serve(std::shared_ptr<Channel> channel, SenderToken sender) {
     if (channel->device() == nullptr)
       tls()->proofs().forgive(
           static_cast<unsigned>(std::erase(mistyped_, channel->peer().address)));
-    host_.on_session_begin(channel->device());
-    const auto session = session_ =
-        std::make_shared<RecvSession>(io_, options_, host_, channel, sender);
-    spawn([session](std::shared_ptr<Listener> self) { return self->watch_progress(session); });
+    RecvHost& host = host_.begin_session(known_of(*channel));
+    const auto session = std::make_shared<RecvSession>(io_, options_, host, channel, sender);
+    turns_.sessions.push_back(session);
+    spawn([session](std::shared_ptr<Listener> self) {
+      return watch_progress(session, self->turns_, self->options_);
+    });
     SessionEnd end = co_await session->run();
     // Each such refusal tells one bit of what is here: they come as slowly as guesses of a code.
     if (session->machine().has_refused_unsaid())
       admission_.note_refused(channel->peer().address, monotonic_now());
     end.is_replaced = session->is_replaced();
-    session_.reset();
-    progress_timer_.cancel();
+    std::erase(turns_.sessions, session);
+    session->progress_timer().cancel();
     has_success_ = has_success_ || end.code == ExitCode::done;
-    host_.on_session_end(end);
+    host.on_session_end(end);
     const bool is_over =
         options_.is_once && session->machine().has_offer() && !session->is_replaced();
-    if (is_over || is_interrupted_)
+    if (is_over || (is_interrupted_ && turns_.sessions.empty()))
       stop(end);
     else if (is_burnt() && !is_renewing_)
       give_up(burnt());
-    wake_waiting();
-  }
-
-  // A session that hardly moves may take its time, but not others' time.
-  Task<void> watch_progress(std::shared_ptr<RecvSession> session) {
-    const SessionLimits& limits = options_.limits;
-    ProgressFloor floor{limits.floor_bytes, limits.floor_window, monotonic_now()};
-    while (session == session_) {
-      co_await wait_for(progress_timer_, std::min(progress_interval, limits.floor_window / 4));
-      if (session != session_) co_return;
-      // While the host decides, another thread of it may be at work on what arrival() reads.
-      const Arrival arrival =
-          session->machine().is_deciding() ? Arrival{.is_up_to_us = true} : host_.arrival();
-      if (arrival.is_up_to_us) floor.excuse(monotonic_now());
-      floor.note(arrival.bytes + session->machine().bytes_confirmed(), monotonic_now());
-      const bool is_last =
-          options_.is_once && session->machine().has_offer();  // nobody is served after it
-      if (waiting_.empty() || is_last || !floor.is_below(monotonic_now())) continue;
-      session->end_with(
-          {ExitCode::timed_out, "receive files while another sender waits",
-           "less than " + std::to_string(limits.floor_bytes / 1024) + " KiB came in " +
-               std::to_string(limits.floor_window / 1s) + " s",
-           "What arrived was kept; look at the link, then send the same again to go on"});
-      co_return;
-    }
+    turns_.wake();
   }
 
   [[nodiscard]] const std::shared_ptr<TlsContext>& tls() const { return tls_.value(); }
@@ -327,7 +321,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     if (!options_.is_once || options_.is_code_own) {
       if (!std::exchange(is_renewing_, true))
         spawn([](std::shared_ptr<Listener> self) { return self->renew_code(); });
-    } else if (!session_) {
+    } else if (turns_.sessions.empty()) {
       give_up(burnt());
     }
   }
@@ -350,7 +344,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   void give_up(const Error& why) {
     if (is_stopped_) return;
     const SessionEnd end{why.code, why};
-    if (!session_) host_.on_session_end(end);
+    if (turns_.sessions.empty()) host_.on_session_end(end);
     stop(end);
   }
 
@@ -362,10 +356,10 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     if (device_) device_->close();
     admission_.clear();
     renew_timer_.cancel();
-    for (const auto& channel : waiting_) {
+    for (const auto& [channel, sender] : turns_.waiting) {
       channel->send(
           Refuse{ExitCode::refused_by_peer, "the receiver ended after the session before"});
-      spawn([channel](std::shared_ptr<Listener>) { return channel->close(); });
+      spawn([channel = channel](std::shared_ptr<Listener>) { return channel->close(); });
     }
     if (on_end_) std::exchange(on_end_, nullptr)(end);
   }
@@ -378,14 +372,12 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   bool is_exhaustion_told_ = false;
   std::unique_ptr<DeviceWatch> device_;  // of --iface
   std::uint16_t port_;                   // from the first listen() on the one in use
-  asio::steady_timer progress_timer_;
   const Result<std::shared_ptr<TlsContext>> tls_;
   Admission admission_;
   asio::steady_timer renew_timer_;
   std::vector<IpAddress> mistyped_;  // whose failures of the present code count; fewer than burn it
   std::function<void(const SessionEnd&)> on_end_;
-  std::deque<std::shared_ptr<Channel>> waiting_;  // authenticated, until the session under way ends
-  std::shared_ptr<RecvSession> session_;
+  Turns turns_{options_.sessions_max};
   bool is_stopped_ = false, is_interrupted_ = false, has_success_ = false,
        has_noticed_guessing_ = false, is_renewing_ = false;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RecvServer: listens, authenticates, and runs one session at a time.
+// RecvServer: listens, authenticates, and runs sessions, RecvOptions::sessions_max at a time.
 //
 //   accept ─▶ [ half open: admission.hpp ] ─▶ TLS ─▶ Hello ─▶ free? ── yes ──▶ RecvSession
 //                                                              └ no: Busy ─▶ [ wait ] ──┘

@@ -179,9 +179,9 @@ Result<std::shared_ptr<TlsContext>> TlsContext::make(const TlsOptions& options,
   made->device_ = options.device;
   if (made->device_ != nullptr && !options.peer.empty()) {
     const auto& peers = made->device_->peers;
-    const auto at = std::ranges::find(peers, options.peer, &pair::Peer::name);
+    const auto at = std::ranges::find(peers, options.peer, [](auto& peer) { return peer->name; });
     if (at == peers.end()) return tls_error("no device is called " + options.peer);
-    made->peer_ = &*at;
+    made->peer_ = *at;
   }
   made->identity_ = options.identity.empty() ? std::string{psk_identity} : options.identity;
 

@@ -101,7 +101,7 @@ class TlsContext {
   [[nodiscard]] const ProofCount& proofs() const noexcept { return proofs_; }
   [[nodiscard]] const pair::Identity* device() const noexcept { return device_.get(); }
   /// peer is the paired device that a sender sends to; null: none, by the code.
-  [[nodiscard]] const pair::Peer* peer() const noexcept { return peer_; }
+  [[nodiscard]] const pair::KnownPeer& peer() const noexcept { return peer_; }
 
  private:
   struct Free {
@@ -112,7 +112,7 @@ class TlsContext {
   std::unique_ptr<SSL_CTX, Free> context_;
   PairingCode code_;
   std::shared_ptr<const pair::Identity> device_;
-  const pair::Peer* peer_ = nullptr;  // of device_
+  pair::KnownPeer peer_;
   std::string identity_;
   ProofCount proofs_;
 };

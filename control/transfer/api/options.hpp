@@ -82,6 +82,12 @@ struct SendOptions {
   std::string stream_name;
   std::string to;           ///< HOST[:PORT]
   double wait_seconds = 5;  ///< for a receiver that is not there yet, or busy
+  /// A receiver that is gone when something has arrived there is waited for, and the transfer goes
+  /// on when it is back. By CLOCK_BOOTTIME, which counts a suspend.
+  double patience_seconds = 0;
+  /// Meanwhile called again and again: where the receiver is now, HOST[:PORT]; empty: not known. It
+  /// may block for a second. Without it, `to` is tried.
+  std::function<std::string()> find_again;
   bool is_pairing = false;  ///< send nothing: the two devices get to know each other
   bool has_fragments = false;
   bool has_mac_noack = false;
@@ -111,6 +117,14 @@ struct ReceiveOptions {
   int stream_fd = -1;
   /// Take what is offered though the disk says that it has too little room or inodes for it.
   bool is_space_unchecked = false;
+  /// Paired devices alone, and nobody is asked: what their rules and on_exist do not decide is
+  /// refused. InSession tells which session an event is of.
+  bool is_service = false;
+  std::uint32_t sessions_max = 1;  ///< at once; more than 1 of a service alone
+  /// Of a service: what the folder of a device may hold, unless the device has a bound of its own.
+  /// 0: what the disk has.
+  std::uint64_t quota_bytes = 0;
+  double beat_seconds = 0;   ///< of a service: a Beat so often; 0: none
   bool is_once = false;      ///< run() returns after the first accepted session
   bool is_approved = false;  ///< each offer is an Offer event, not only one with conflicts
   bool is_pairing = false;   ///< take no files: the first that has the code is paired, and it ends
@@ -127,6 +141,7 @@ struct Devices {
   std::string to;
   /// Where the other end wants it, too, the two get to know each other before the files.
   bool is_remembered = false;
+  bool is_key_made = false;  ///< make this device's key where there is none
 };
 
 }  // namespace onehop::api

@@ -84,6 +84,15 @@ struct StartRate {
   std::string peer, interface;
 };
 
+/// InSession: of a service; what follows is of the session of that number, from 1, until the next
+/// one of these. 0: of none.
+struct InSession {
+  std::uint64_t number = 0;
+};
+
+/// Beat: of a service; the thread in run() lives.
+struct Beat {};
+
 /// Offer: the question that answer() answers, within 15 minutes: then the session ends with 11.
 struct Offer {
   struct File {
@@ -128,6 +137,7 @@ inline constexpr std::array<std::string_view, 3> buffer_names{"tx_queue", "rx_ri
 /// Progress: ten times a second while data flows, and at each new phase.
 struct Progress {
   std::int64_t pid = 0;
+  std::uint64_t session = 0;  ///< of a service: which one it is
   std::string role, version, phase, peer, interface, io, io_mode, law, repair, link_source;
   std::int64_t t_ns = 0;        ///< CLOCK_MONOTONIC
   std::int64_t elapsed_ns = 0;  ///< since the first data frame; 0: none yet
@@ -246,6 +256,7 @@ struct End {
   std::uint64_t files_there_unread_total = 0;  ///< of files_total: compared by size and time alone
   std::string receipt_root;                    ///< empty: no receipt, or not of a whole session
   std::string peer, directory, path;           ///< path: of the file that was done last
+  std::string device;                          ///< the paired device; empty: by a code
   std::string digest, aead, key_exchange, file_io;
   std::uint64_t auth_failures_total = 0, replays_total = 0, malformed_total = 0;
   std::uint64_t key_updates_total = 0, engine_turns_total = 0, engine_wakeups_total = 0;
@@ -263,8 +274,9 @@ struct End {
   }
 };
 
-using Event = std::variant<Started, Found, LeftOut, Code, PortOpened, StartRate, Offer, OfferGone,
-                           Progress, Interval, FileDone, Paired, Notice, Error, End>;
+using Event =
+    std::variant<Started, InSession, Beat, Found, LeftOut, Code, PortOpened, StartRate, Offer,
+                 OfferGone, Progress, Interval, FileDone, Paired, Notice, Error, End>;
 using Handler = std::function<void(const Event&)>;
 
 class Transfer {
@@ -287,9 +299,9 @@ class Transfer {
   [[nodiscard]] Error set_code(std::string_view code);
 
   /// set_devices reads this device's key and the paired ones, as who this process is now; after
-  /// open(). The key is made where there is none and devices are to be paired. Once it is done, a
-  /// receiver knows them as they were then. Errors: 8, others can read or write what is there; 2,
-  /// no device is called so.
+  /// open(). The key is made where there is none and devices are to be paired. A receiver reads
+  /// those that are paired again before each session. Errors: 8, others can read or write what is
+  /// there; 2, no device is called so.
   [[nodiscard]] Error set_devices(const Devices& devices);
 
   /// run does the transfer; a receiver takes sessions until it is interrupted, or one with

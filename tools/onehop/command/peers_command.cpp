@@ -10,6 +10,7 @@
 
 #include "tools/onehop/command/commands.hpp"
 #include "tools/onehop/devices.hpp"
+#include "tools/onehop/text/quantity.hpp"
 #include "tools/onehop/text/report.hpp"
 #include "tools/onehop/text/terminal.hpp"
 
@@ -23,14 +24,17 @@ void list(const pair::PeerBook& book, const std::string& folder, bool is_json) {
   const Reporter reporter{output, "peers"};
   for (const pair::Peer& peer : book.peers()) {
     const std::string rule{pair::rule_words[static_cast<std::size_t>(peer.rule)]};
-    reporter.event("device", {{"device", peer.name},
-                              {"fingerprint", pair::fingerprint(peer.key)},
-                              {"rule", rule},
-                              {"folder", peer.folder.empty() ? Json{} : Json(peer.folder)},
-                              {"paired", peer.paired}});
+    reporter.event("device",
+                   {{"device", peer.name},
+                    {"fingerprint", pair::fingerprint(peer.key)},
+                    {"rule", rule},
+                    {"folder", peer.folder.empty() ? Json{} : Json(peer.folder)},
+                    {"quota_bytes", peer.quota_bytes == 0 ? Json{} : Json(peer.quota_bytes)},
+                    {"paired", peer.paired}});
     if (!is_json)
-      fmt::print("{}  key {}  paired {}  {}{}\n", peer.name, pair::fingerprint(peer.key),
-                 peer.paired, rule, peer.folder.empty() ? "" : " into " + peer.folder);
+      fmt::print("{}  key {}  paired {}  {}{}{}\n", peer.name, pair::fingerprint(peer.key),
+                 peer.paired, rule, peer.folder.empty() ? "" : " into " + peer.folder,
+                 peer.quota_bytes == 0 ? "" : ", at most " + format_bytes(peer.quota_bytes));
   }
   if (book.peers().empty() && !is_json)
     fmt::print("No device is paired: run 'onehop pair' on both. They will be kept in {}\n", folder);
@@ -43,7 +47,7 @@ Result<void> change(pair::PeerBook& book, const PeersCommand& command) {
                  "onehop peers lists them"};
   if (command.verb == PeersCommand::Verb::forget) {
     ONEHOP_TRYV(book.forget(command.name));
-    fmt::print("forgotten: {}. A 'recv' that runs knows it until it ends\n", command.name);
+    fmt::print("forgotten: {}. A session of it that runs goes on\n", command.name);
     return success();
   }
   pair::Peer changed = *known;
@@ -51,6 +55,7 @@ Result<void> change(pair::PeerBook& book, const PeersCommand& command) {
   if (command.rule)
     changed.rule = static_cast<pair::Rule>(std::ranges::find(pair::rule_words, *command.rule) -
                                            pair::rule_words.begin());
+  changed.quota_bytes = command.quota_bytes.value_or(changed.quota_bytes);
   if (command.folder)
     changed.folder = *command.folder == "none"
                          ? ""
@@ -115,6 +120,10 @@ CLI::App* add_peers_command(CLI::App& app, PeersCommand& peers) {
   set->add_option("--dir", peers.folder,
                   "with accept: the folder for its files; none: the one of recv --dir")
       ->type_name("FOLDER");
+  set->add_option("--quota", peers.quota_bytes,
+                  "what 'recv --service' lets its folder hold (20GB); 0: as --quota there says")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("SIZE");
   command->footer("Example: onehop peers set laptop --rule accept --dir ~/Incoming");
   return command;
 }

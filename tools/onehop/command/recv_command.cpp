@@ -47,6 +47,10 @@ Result<void> check_machine(const api::ReceiveOptions& options) {
 
 Result<void> take_code(const RecvCommand& command, api::Transfer& transfer) {
   if (!has_code(command.output)) return success();
+  if (command.transfer.is_service)
+    return Error{ExitCode::usage, "serve paired devices",
+                 "a code was given, and a service has none",
+                 "Unset ONEHOP_CODE; onehop pair lets a device in"};
   ONEHOP_TRY(code,
              session::read_code({.file = command.output.code_file, .is_prompt_allowed = false}));
   return transfer::result_of(transfer.set_code(code.text()));
@@ -55,24 +59,36 @@ Result<void> take_code(const RecvCommand& command, api::Transfer& transfer) {
 /// take_devices gives the folders of paired devices that have one of their own.
 Result<std::vector<std::string>> take_devices(const RecvCommand& command,
                                               const std::optional<User>& user,
-                                              api::Transfer& transfer) {
+                                              const Reporter& reporter, api::Transfer& transfer) {
   std::vector<std::string> folders;
-  if (device_folder(user).empty()) return folders;
-  ONEHOP_TRYV(transfer::result_of(transfer.set_devices(devices_of(user, command.output))));
+  const bool is_service = command.transfer.is_service;
+  if (device_folder(user).empty() && !is_service) return folders;
+  if (device_folder(user).empty())
+    return Error{ExitCode::local_file_error, "serve paired devices", "this user has no home folder",
+                 "Set ONEHOP_CONFIG_DIR to a folder of its own"};
+  api::Devices devices = devices_of(user, command.output);
+  devices.is_key_made = is_service;
+  ONEHOP_TRYV(transfer::result_of(transfer.set_devices(devices)));
   ONEHOP_TRY(book, read_peers(user));
   for (const pair::Peer& peer : book.peers()) {
     if (peer.rule != pair::Rule::accept || peer.folder.empty()) continue;
-    if (const auto checked = check_folder(peer.folder); checked.has_error())
-      return Error{ExitCode::local_file_error, "receive from " + peer.name,
-                   checked.error().message(), "onehop peers set NAME --dir FOLDER names another"};
+    if (const auto checked = check_folder(peer.folder); checked.has_error()) {
+      const Error error{ExitCode::local_file_error, "receive from " + peer.name,
+                        checked.error().message(),
+                        "onehop peers set NAME --dir FOLDER names another"};
+      if (!is_service) return error;
+      reporter.warn(error.message());  // the others are served
+    }
     folders.push_back(peer.folder);
   }
+  if (is_service && book.peers().empty())
+    reporter.say("no device is paired yet: 'onehop pair' on both machines");
   return folders;
 }
 
 /// Sockets and rings are opened first, while the privileges are there. All else is its user's.
 Result<void> open(const RecvCommand& command, const std::optional<User>& user, Frontend& frontend,
-                  api::Transfer& transfer) {
+                  Service& service, api::Transfer& transfer) {
   const api::ReceiveOptions& options = command.transfer;
   ONEHOP_TRYV(transfer::result_of(transfer.check()));
   if (!user) {
@@ -85,7 +101,11 @@ Result<void> open(const RecvCommand& command, const std::optional<User>& user, F
     ONEHOP_TRYV(check_files(options));
   }
   ONEHOP_TRYV(take_code(command, transfer));
-  ONEHOP_TRY(accepted, take_devices(command, user, transfer));
+  ONEHOP_TRY(accepted, take_devices(command, user, frontend.reporter(), transfer));
+  if (options.is_service) {
+    ONEHOP_TRYV(service.start());
+    frontend.serve(service);
+  }
   frontend.let_watch();
   if (auto answering = answering_of(command)) {
     ONEHOP_TRY(hash, peer_hash_of(user));
@@ -97,7 +117,8 @@ Result<void> open(const RecvCommand& command, const std::optional<User>& user, F
                            .destination = options.stream_fd < 0 ? options.directory : "",
                            .listen = options.listen,
                            .accepted = std::move(accepted),
-                           .devices = command.output.is_remembered ? device_folder(user) : "",
+                           .devices = device_folder(user),
+                           .metrics_file = command.service.metrics_file,
                            .stream_fd = options.stream_fd,
                            .is_other_user = user.has_value()},
                           frontend.reporter());
@@ -106,6 +127,9 @@ Result<void> open(const RecvCommand& command, const std::optional<User>& user, F
 /// The folder "-" is standard output, which takes one session.
 Result<void> take_stream(RecvCommand& command) {
   if (command.transfer.directory != "-") return success();
+  if (command.transfer.is_service)
+    return Error{ExitCode::usage, "write to standard output", "a service takes several sessions",
+                 "Name a folder with --dir", 0};
   if (command.output.is_json)
     return Error{ExitCode::usage, "write to standard output", "--json writes there as well",
                  "Leave it out, or name a folder with --dir (./- for one called -)", 0};
@@ -147,12 +171,14 @@ Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) 
 
 /// `before_run`: called with the opened transfer; what it returns lives while that runs.
 ExitCode receive_files(
-    const RecvCommand& command, const std::optional<User>& user, Frontend& frontend,
+    RecvCommand command, const std::optional<User>& user, Frontend& frontend,
     const std::function<Result<std::shared_ptr<void>>(api::Transfer&)>& before_run = {}) {
+  Service service{command.service};
+  if (command.transfer.is_service) command.transfer.beat_seconds = service.beat_seconds();
   const auto rights = keep_rights(command.transfer.common);
   if (rights.has_error()) return frontend.fail(rights.error());
   api::Transfer transfer{command.transfer, frontend.handler()};
-  if (auto opened = open(command, user, frontend, transfer); !opened.has_value())
+  if (auto opened = open(command, user, frontend, service, transfer); !opened.has_value())
     return frontend.fail(opened.error());
   std::shared_ptr<void> beside;
   if (before_run) {
@@ -200,6 +226,8 @@ ExitCode recv_command(RecvCommand command) {
   command.output.is_p2p = command.p2p.is_wanted;
   command.output.has_all_files = command.transfer.common.has_all_files;
   command.output.device_name = command.name;
+  command.output.is_service = command.transfer.is_service;
+  if (command.transfer.is_service) command.transfer.sessions_max = command.sessions;
   Frontend frontend{command.output, "recv"};
   if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
   command.transfer.common.command_line = command_line();

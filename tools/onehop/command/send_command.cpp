@@ -171,6 +171,9 @@ ExitCode send_command(SendCommand command) {
 #endif
   if (auto found = find_receiver(command, user.value(), frontend.reporter()); found.has_error())
     return frontend.fail(found.error());
+  auto finder = finder_of(command, user.value(), frontend.reporter());
+  if (finder.has_error()) return frontend.fail(finder.error());
+  command.transfer.find_again = std::move(finder).value();
   return transfer_files(command, user.value(), frontend);
 }
 

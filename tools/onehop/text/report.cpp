@@ -159,6 +159,7 @@ Json json_of(const api::End& e) {
           {"names_refused_total", e.names_refused_total},
           {"receipt_root", e.receipt_root.empty() ? Json(nullptr) : Json(e.receipt_root)},
           {"peer", e.peer},
+          {"device", e.device.empty() ? Json(nullptr) : Json(e.device)},
           {"directory", e.directory},
           {"hash_ok", e.exit_code == api::Status::done && e.files_there_unread_total == 0},
           {"digest", e.digest},
@@ -200,6 +201,7 @@ std::string file_text(const api::FileDone& done) {
 void Reporter::event(const std::string& type, const Json& body) const {
   if (!is_json_) return;
   Json line{{"schema_version", schema_version}, {"type", type}};
+  if (session_ != 0) line["session"] = session_;
   line.update(body);
   std::cout << line.dump(-1, ' ', true, Json::error_handler_t::replace) << '\n' << std::flush;
 }

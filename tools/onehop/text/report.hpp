@@ -39,6 +39,8 @@ class Reporter {
 
   [[nodiscard]] const std::string& command() const { return command_; }
   [[nodiscard]] bool is_quiet() const { return is_quiet_; }
+  /// set_session: of which session what follows is told, as `session` of each event; 0: of none.
+  void set_session(std::uint64_t number) { session_ = number; }
   void event(const std::string& type, const Json& body) const;  ///< JSON line, if asked for
   void say(const std::string& text) const;                      ///< a line for people, unless quiet
   void warn(const std::string& text) const;                     ///< a line for people, always
@@ -50,6 +52,7 @@ class Reporter {
   std::string command_;
   bool is_json_;
   bool is_quiet_;
+  std::uint64_t session_ = 0;
 };
 
 inline constexpr int schema_version = 1;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/onehop/service/arrivals.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+namespace onehop::tool {
+
+namespace {
+
+constexpr std::size_t message_bytes_max = 32 * 1024;  // paths of 4096 bytes, escaped
+
+// Not at its end: the program is not ours, and may live long.
+void run_program(const std::string& program, const char* facts, std::size_t bytes) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    for (std::size_t at = 0; at < bytes; at += std::char_traits<char>::length(facts + at) + 1)
+      static_cast<void>(::putenv(const_cast<char*>(facts + at)));
+    char* const words[] = {const_cast<char*>(program.c_str()), nullptr};
+    ::execv(program.c_str(), words);
+    ::_exit(127);
+  }
+  int status = 0;
+  while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  const std::string how = pid < 0               ? "it could not be started"
+                          : WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
+                                                : fmt::format("{}", WEXITSTATUS(status));
+  std::fputs(fmt::format("onehop recv: run '{}': it ended with {}. Look at what it says above\n",
+                         program, how)
+                 .c_str(),
+             stderr);
+}
+
+[[noreturn]] void serve(Fd theirs, const std::string& program) {
+  const Fd moved{::fcntl(theirs.get(), F_DUPFD_CLOEXEC, 3)};
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
+    (void)std::signal(number, SIG_DFL);
+  ::prctl(PR_SET_NAME, "onehop-arrivals", 0, 0, 0);
+  // Standard output has JSON lines: what the program prints goes beside what we say.
+  if (const Fd null{::open("/dev/null", O_RDONLY | O_CLOEXEC)}; null.is_open())
+    (void)::dup2(null.get(), STDIN_FILENO);
+  (void)::dup2(STDERR_FILENO, STDOUT_FILENO);
+  const auto rest = static_cast<unsigned>(moved.get());
+  (void)::syscall(SYS_close_range, 3U, rest - 1, 0U);
+  (void)::syscall(SYS_close_range, rest + 1, ~0U, 0U);
+  for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "ONEHOP_CODE"})
+    (void)::unsetenv(name);
+  std::array<char, message_bytes_max + 1> facts{};
+  for (;;) {
+    const ssize_t got = ::recv(moved.get(), facts.data(), message_bytes_max, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) ::_exit(0);
+    facts[static_cast<std::size_t>(got)] = '\0';
+    run_program(program, facts.data(), static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Arrivals>> Arrivals::start(const std::string& program) {
+  const std::string attempt = "run '" + program + "' after each session";
+  if (::access(program.c_str(), X_OK) != 0)
+    return errno_error(ExitCode::local_file_error, attempt,
+                       "Name a program that this user may run");
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return errno_error(ExitCode::internal_error, attempt);
+  Fd ours{ends[0]}, theirs{ends[1]};
+  std::fflush(nullptr);  // what is buffered is ours to write
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno_error(ExitCode::internal_error, attempt);
+  if (pid == 0) {
+    ours.close();
+    serve(std::move(theirs), program);
+  }
+  return std::unique_ptr<Arrivals>{new Arrivals{std::move(ours)}};
+}
+
+Result<void> Arrivals::run(const Facts& facts) const {
+  std::string message;
+  for (const auto& [name, value] : facts) message += name + "=" + value + '\0';
+  if (message.size() <= message_bytes_max &&
+      ::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+    return success();
+  return errno_error(ExitCode::local_file_error, "run the program of --on-received",
+                     "It runs once after each session, one after the other: let it end sooner");
+}
+
+}  // namespace onehop::tool
