@@ -22,7 +22,7 @@ Result<RingTrace> RingTrace::open(const std::string& path, const std::string& co
                '\n', ' ');
   head += "t_ns,socket,queue";
   for (const std::string_view name : ring_names)
-    fmt::format_to(std::back_inserter(head), ",{0}_held_entries,{0}_ring_entries", name);
+    head += fmt::format(",{0}_held_entries,{0}_ring_entries", name);
   head += ",rx_dropped_total,rx_ring_full_total,fill_ring_empty_total\n";
   if (std::fputs(head.c_str(), file) < 0) return self.failed();
   return self;
@@ -40,13 +40,13 @@ Result<void> RingTrace::write(Nanos at, std::span<const Socket> sockets) {
     if (facts.queue) line_ += std::to_string(*facts.queue);
     for (const auto& ring : socket.rings) {
       if (ring && ring->use.last)
-        fmt::format_to(std::back_inserter(line_), ",{},{}", ring->use.now, ring->use.capacity.most);
+        line_ += fmt::format(",{},{}", ring->use.now, ring->use.capacity.most);
       else
         line_ += ",,";
     }
     if (facts.counts)
-      fmt::format_to(std::back_inserter(line_), ",{},{},{}", facts.counts->rx_dropped,
-                     facts.counts->rx_ring_full, facts.counts->rx_fill_ring_empty_descs);
+      line_ += fmt::format(",{},{},{}", facts.counts->rx_dropped, facts.counts->rx_ring_full,
+                           facts.counts->rx_fill_ring_empty_descs);
     else
       line_ += ",,,";
     line_ += '\n';
