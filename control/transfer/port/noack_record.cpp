@@ -13,7 +13,7 @@ namespace onehop::transfer {
 
 namespace {
 
-constexpr mode_t folder_mode = 0755, file_mode = 0644;
+constexpr mode_t folder_mode = 0755, record_mode = 0644;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::string noack_record_path(const std::string& folder, int ifindex) {
 Result<NoAckRecord> NoAckRecord::make(const std::string& folder, int ifindex) {
   (void)::mkdir(folder.c_str(), folder_mode);  // what went wrong shows when the file is opened
   std::string path = noack_record_path(folder, ifindex);
-  Fd fd{::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, file_mode)};
+  Fd fd{::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, record_mode)};
   if (!fd.is_open()) return errno_error(ExitCode::io_unavailable, "note the no-ack map in " + path);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return NoAckRecord{std::move(path), std::move(fd)};
   if (errno != EWOULDBLOCK) return errno_error(ExitCode::io_unavailable, "lock " + path);

@@ -18,6 +18,7 @@ INCLUDES: dict[str, Any] = {
     "engine/port": {"engine/base", "engine/wire"},
     "engine/run": {"engine/base", "engine/wire", "engine/protocol", "engine/crypto", "engine/port"},
     "xdp": {"engine/base", "engine/wire", "engine/port"},
+    "control/asio": set(),
     "control/law": {"engine/base"},
     "control/link": {"engine/base", "control/law"},
     "control/rate": {"engine/base", "control/law", "control/link"},
