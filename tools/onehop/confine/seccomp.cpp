@@ -80,7 +80,8 @@ class Program {
   }
   void mask(std::uint32_t bits) { add(BPF_ALU | BPF_AND | BPF_K, bits); }
   void append(const Program& part) {
-    code_.insert(code_.end(), part.code_.begin(), part.code_.end());
+    // One by one: of an insert() g++ 14 says that it overflows.
+    for (const sock_filter& each : part.code_) code_.push_back(each);
   }
   [[nodiscard]] std::size_t size() const { return code_.size(); }
   [[nodiscard]] std::vector<sock_filter> code() && { return std::move(code_); }

@@ -9,3 +9,4 @@ using Matchers::EndsWith;
 using Matchers::StartsWith;
 inline auto Contains(const std::string& text) { return Matchers::ContainsSubstring(text); }
 }  // namespace Catch
+using Catch::Approx;
