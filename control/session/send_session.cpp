@@ -18,9 +18,11 @@ SendSession::SendSession(asio::io_context& io, SendOptions options, const Pairin
     : SessionShell{io, host, nullptr, options},
       send_host_{host},
       send_options_{std::move(options)},
-      tls_{TlsContext::make(
-          {.role = Role::sender, .device = send_options_.device, .peer = send_options_.peer},
-          code)} {}
+      tls_{TlsContext::make({.role = Role::sender,
+                             .device = send_options_.device,
+                             .peer = send_options_.peer,
+                             .prefers_chacha20 = send_options_.prefers_chacha20},
+                            code)} {}
 
 void SendSession::start(std::function<void(const SessionEnd&)> on_end) {
   asio::co_spawn(

@@ -244,6 +244,7 @@ struct SessionOptions {
   /// The own device and those that are paired with it; null: none.
   std::shared_ptr<const pair::Identity> device;
   Introduction introduction = Introduction::none;
+  bool prefers_chacha20 = !crypto::has_aes_instructions();
   /// certified is `device` where a certificate lets its peers in; to pair, the code alone counts.
   [[nodiscard]] std::shared_ptr<const pair::Identity> certified() const {
     return introduction == Introduction::only ? nullptr : device;

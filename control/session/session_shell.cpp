@@ -178,6 +178,7 @@ Result<std::string> SessionShell::start_data(const StartData& start) {
                 std::move(compare_key),
                 {},
                 negotiated_group(channel_->ssl())};
+  plan.context.aead = negotiated_aead(channel_->ssl());
   ONEHOP_TRY(follower,
              PathFollower::open({plan.local, plan.peer, options_.interface, options_.dscp}));
   path_.emplace(std::move(follower));

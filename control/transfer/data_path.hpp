@@ -100,6 +100,8 @@ class DataPath {
   [[nodiscard]] Result<session::EngineRings> start_threads(
       std::unique_ptr<Engine> engine, std::unique_ptr<disk::FileWorker> worker);
   [[nodiscard]] run::SessionKeys keys_of(const session::DataPlan& plan) const;
+  /// backend_of: the cipher is the one that both ends agreed on.
+  [[nodiscard]] crypto::AeadBackend backend_of(const session::DataPlan& plan) const;
 
   // --- data_path_link.cpp
   /// has_kernel_link: false on a link that DPDK owns whole, where the kernel's interface is that of

@@ -71,7 +71,12 @@ run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {
   return {.send = is_sending ? from_sender : from_receiver,
           .receive = is_sending ? from_receiver : from_sender,
           .key_interval_packets = plan.context.key_interval,
-          .backend = settings_.aead};
+          .backend = backend_of(plan)};
+}
+
+crypto::AeadBackend DataPath::backend_of(const session::DataPlan& plan) const {
+  return plan.context.aead == crypto::aead_chacha20_poly1305 ? crypto::AeadBackend::chacha20
+                                                             : settings_.aead;
 }
 
 Result<void> DataPath::start_control(const session::DataPlan& plan) {
@@ -83,7 +88,7 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
   facts.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max
                                          : plan.frame_body_max_bytes + wire::overhead_bytes;
   facts.fragments = plan.has_fragments ? "on" : "off";
-  facts.aead = crypto::name(crypto::resolve(settings_.aead));
+  facts.aead = crypto::name(backend_of(plan));
   facts.key_exchange = plan.key_exchange;
   facts.digest = crypto::digest_name(plan.context.digest);  // the sender's choice, at both ends
   ONEHOP_TRY(limits, limits_on(plan.path.ifindex));

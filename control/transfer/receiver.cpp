@@ -142,6 +142,7 @@ Result<session::SessionEnd> Receiver::run_own() {
   options.is_lazy_allowed = settings_.repair != "eager";
   options.is_sha256_required = digest_kind(settings_) == crypto::DigestKind::sha256;
   options.dscp = dscp_of(settings_);
+  options.prefers_chacha20 = prefers_chacha20(settings_);
   options.interface = settings_.interface;
   use_devices(options, options_.is_pairing);
   server_ = session::make_recv_server(io_, std::move(options), *code_, *this);

@@ -209,6 +209,7 @@ Result<session::SendOptions> Sender::session_options() {
   options.is_repair_lazy = settings_.repair == "lazy";
   options.has_fragments = options_.has_fragments;
   options.dscp = dscp_of(settings_);
+  options.prefers_chacha20 = prefers_chacha20(settings_);
   options.interface = settings_.interface;
   options.peer = peer_name_;
   use_devices(options, options_.is_pairing);

@@ -35,7 +35,7 @@ std::vector<Choice> choices() {
           {"--repair", &Options::repair, {"eager", "lazy"}},
           {"--priority", &Options::priority, {"background", "normal"}},
           {"--poll", &Options::poll, {"adaptive", "busy"}},
-          {"--aead", nullptr, {"auto", "ipsec-mb", "openssl"}},
+          {"--aead", nullptr, {"auto", "ipsec-mb", "openssl", "chacha20"}},
           {"--digest", &Options::digest, {"xxh3", "sha256"}},
           {"--file-io", &Options::file_io, disk::file_io_names()},
           {"--durability", nullptr, {"batch", "file", "none"}},
@@ -186,6 +186,11 @@ crypto::DigestKind digest_kind(const api::Options& options) {
   const bool is_stated = !options.receipt_file.empty();
   return is_stated || options.digest == "sha256" ? crypto::DigestKind::sha256
                                                  : crypto::DigestKind::xxh3;
+}
+
+bool prefers_chacha20(const Settings& settings) {
+  return settings.aead == crypto::AeadBackend::chacha20 ||
+         (settings.aead == crypto::AeadBackend::automatic && !crypto::has_aes_instructions());
 }
 
 int priority_of(const Settings& settings) {

@@ -61,6 +61,8 @@ inline constexpr std::uint16_t default_port = 7411;
 /// digest_kind is SHA-256 also where a receipt states digests: what it states must not be one that
 /// can be made for other contents. A receiver that has it requires it of the sender.
 [[nodiscard]] crypto::DigestKind digest_kind(const api::Options& options);
+/// prefers_chacha20: this end agrees on no other cipher (TlsOptions).
+[[nodiscard]] bool prefers_chacha20(const Settings& settings);
 /// priority_of is SO_PRIORITY: a TID's, or for background the lowest.
 [[nodiscard]] int priority_of(const Settings& settings);
 [[nodiscard]] std::uint8_t dscp_of(const api::Options& options);  ///< CS1 for background

@@ -3,6 +3,9 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 #include <array>
 #include <limits>
@@ -30,11 +33,11 @@ struct ContextFree {
 using Context = std::unique_ptr<EVP_CIPHER_CTX, ContextFree>;
 
 // make_context binds the cipher, so that later calls fetch and allocate nothing.
-Context make_context(bool is_seal) {
+Context make_context(const EVP_CIPHER* cipher, bool is_seal) {
   Context context{EVP_CIPHER_CTX_new()};
   ONEHOP_CHECK(context != nullptr);
-  const int rc = EVP_CipherInit_ex(context.get(), EVP_aes_128_gcm(), nullptr, nullptr, nullptr,
-                                   is_seal ? 1 : 0);
+  const int rc =
+      EVP_CipherInit_ex(context.get(), cipher, nullptr, nullptr, nullptr, is_seal ? 1 : 0);
   ONEHOP_CHECK(rc == 1);
   return context;
 }
@@ -111,8 +114,10 @@ struct AeadKey::Impl {
       return;
     }
 #endif
-    seal_context = make_context(true);
-    open_context = make_context(false);
+    const EVP_CIPHER* const cipher =
+        backend == AeadBackend::chacha20 ? EVP_chacha20_poly1305() : EVP_aes_128_gcm();
+    seal_context = make_context(cipher, true);
+    open_context = make_context(cipher, false);
   }
   ~Impl() {
 #if ONEHOP_HAS_IPSEC_MB
@@ -120,6 +125,17 @@ struct AeadKey::Impl {
 #endif
   }
 };
+
+bool has_aes_instructions() noexcept {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("aes") != 0 && __builtin_cpu_supports("pclmul") != 0;
+#elif defined(__aarch64__)
+  constexpr unsigned long aes_and_pmull = HWCAP_AES | HWCAP_PMULL;
+  return (::getauxval(AT_HWCAP) & aes_and_pmull) == aes_and_pmull;
+#else
+  return false;
+#endif
+}
 
 bool is_available(AeadBackend backend) noexcept {
   return backend != AeadBackend::ipsec_mb || ONEHOP_HAS_IPSEC_MB != 0;
@@ -131,7 +147,13 @@ AeadBackend resolve(AeadBackend backend) noexcept {
 }
 
 std::string_view name(AeadBackend backend) noexcept {
+  if (backend == AeadBackend::chacha20) return "chacha20";
   return resolve(backend) == AeadBackend::ipsec_mb ? "ipsec-mb" : "openssl";
+}
+
+std::string describe_aead(std::string_view name) {
+  if (name == "chacha20") return "ChaCha20-Poly1305 by openssl";
+  return "AES-128-GCM by " + std::string{name};
 }
 
 AeadKey::AeadKey(AeadBackend backend) {
@@ -143,7 +165,12 @@ AeadKey::~AeadKey() = default;
 
 AeadBackend AeadKey::backend() const noexcept { return impl_->backend; }
 
-void AeadKey::set_key(std::span<const std::byte, aead_key_bytes> key) noexcept {
+std::size_t AeadKey::key_bytes() const noexcept {
+  return impl_->backend == AeadBackend::chacha20 ? chacha20_key_bytes : aead_key_bytes;
+}
+
+void AeadKey::set_key(std::span<const std::byte> key) noexcept {
+  ONEHOP_CHECK(key.size() == key_bytes());
 #if ONEHOP_HAS_IPSEC_MB
   if (impl_->backend == AeadBackend::ipsec_mb) {
     IMB_AES128_GCM_PRE(impl_->mgr, key.data(), &impl_->expanded);

@@ -15,8 +15,8 @@ unsigned bits_of(std::uint64_t interval) noexcept {
 }  // namespace
 
 void GenerationKey::set(const DirectionSecret& secret, std::uint64_t new_generation) noexcept {
-  const FrameKey derived = frame_key(secret, new_generation);
-  aead.set_key(derived.key.bytes());
+  const FrameKey derived = frame_key(secret, new_generation, aead.key_bytes());
+  aead.set_key(derived.key.bytes().first(aead.key_bytes()));
   iv = derived.iv;
   generation = new_generation;
   is_set = true;
@@ -47,6 +47,7 @@ FrameOpener::FrameOpener(const DirectionSecret& secret, const FrameOpenerParams&
       interval_bits_{bits_of(params.interval)},
       keys_{GenerationKey{params.backend}, GenerationKey{params.backend},
             GenerationKey{params.backend}},
+      failures_max_{failures_max(params.backend)},
       failures_total_{params.failures_total} {}
 
 // key_for finds or derives the key of a generation that may be true; null for one that cannot be.

@@ -78,9 +78,12 @@ class FrameOpener {
 
   /// Frames of the farthest jump ahead that is followed: 188 MB of loss without one frame between.
   static constexpr std::uint64_t jump_packets_max = std::uint64_t{1} << 17;
-  /// RFC 9001 6.6: after 2^52 forgeries under AES-GCM a key may no longer be trusted. Counted over
-  /// all keys of the direction, which is the safe side. Nothing is opened beyond it.
-  static constexpr std::uint64_t failures_max = std::uint64_t{1} << 52;
+  /// RFC 9001 6.6: after 2^52 forgeries under AES-GCM, 2^36 under ChaCha20-Poly1305, a key may no
+  /// longer be trusted. Counted over all keys of the direction, which is the safe side. Nothing is
+  /// opened beyond it.
+  [[nodiscard]] static constexpr std::uint64_t failures_max(AeadBackend backend) noexcept {
+    return std::uint64_t{1} << (backend == AeadBackend::chacha20 ? 36 : 52);
+  }
 
   FrameOpener(const DirectionSecret& secret, const FrameOpenerParams& params);
 
@@ -94,7 +97,7 @@ class FrameOpener {
   [[nodiscard]] std::uint64_t derivations_total() const noexcept { return derivations_total_; }
   /// failures_total counts opens whose tag was wrong (not frames refused without work).
   [[nodiscard]] std::uint64_t failures_total() const noexcept { return failures_total_; }
-  [[nodiscard]] bool is_exhausted() const noexcept { return failures_total_ >= failures_max; }
+  [[nodiscard]] bool is_exhausted() const noexcept { return failures_total_ >= failures_max_; }
 
  private:
   // Slots of keys_. Roles change when a newer generation has proven itself; keys stay.
@@ -112,6 +115,7 @@ class FrameOpener {
   ReplayWindow window_;
   std::uint64_t key_updates_total_ = 0;
   std::uint64_t derivations_total_ = 0;
+  std::uint64_t failures_max_;
   std::uint64_t failures_total_;
 };
 

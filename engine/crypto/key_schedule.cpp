@@ -66,11 +66,12 @@ DirectionSecret direction_secret(const ExporterSecret& exporter, Direction direc
   return secret;
 }
 
-FrameKey frame_key(const DirectionSecret& secret, std::uint64_t generation) noexcept {
+FrameKey frame_key(const DirectionSecret& secret, std::uint64_t generation,
+                   std::size_t key_bytes) noexcept {
   std::array<std::byte, 8> context;
   store_be(context.data(), generation);
   FrameKey derived;
-  hkdf_expand_label(secret.bytes(), "onehop key", context, derived.key.writable());
+  hkdf_expand_label(secret.bytes(), "onehop key", context, derived.key.writable().first(key_bytes));
   hkdf_expand_label(secret.bytes(), "onehop iv", context, derived.iv.writable());
   return derived;
 }

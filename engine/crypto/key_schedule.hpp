@@ -3,7 +3,7 @@
 //
 //   TLS 1.3 exporter (label, ExporterContext) ─▶ ExporterSecret 32
 //     └─ Expand-Label "onehop dir" {direction, queue} ─▶ DirectionSecret 32
-//          └─ Expand-Label "onehop key" | "onehop iv" {generation g} ─▶ key 16, iv 12
+//          └─ Expand-Label "onehop key" | "onehop iv" {generation g} ─▶ key 16 or 32, iv 12
 //                           (compare_label, ExporterContext) ─▶ CompareKey 16
 //   g = packet number / interval
 //   nonce = iv XOR packet number
@@ -39,8 +39,8 @@ inline constexpr std::string_view exporter_label = "EXPORTER-onehop data v1";
 /// Of the CompareKey (content_mac.hpp).
 inline constexpr std::string_view compare_label = "EXPORTER-onehop compare v1";
 inline constexpr std::uint16_t protocol_version = 4;
-/// As TLS numbers its suite with SHA-256 for HKDF.
-inline constexpr std::uint16_t aead_aes_128_gcm = 0x1301;
+/// As TLS numbers its suites with SHA-256 for HKDF.
+inline constexpr std::uint16_t aead_aes_128_gcm = 0x1301, aead_chacha20_poly1305 = 0x1303;
 inline constexpr std::size_t session_id_bytes = 16;
 
 /// Frames under one key. A GCM key may seal 2^23 (RFC 9001 appendix B); half of it at most.
@@ -56,7 +56,7 @@ static_assert(key_interval_max < std::uint64_t{1} << 23,
 using ExporterSecret = Secret<32>;
 using DirectionSecret = Secret<32>;
 struct FrameKey {
-  Secret<aead_key_bytes> key;
+  Secret<aead_key_bytes_max> key;  ///< as many of its first bytes as the cipher has, and zeros
   Secret<aead_nonce_bytes> iv;
 };
 
@@ -89,8 +89,9 @@ void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label
 [[nodiscard]] DirectionSecret direction_secret(const ExporterSecret& exporter, Direction direction,
                                                std::uint16_t queue) noexcept;
 
-/// frame_key of generation g.
-[[nodiscard]] FrameKey frame_key(const DirectionSecret& secret, std::uint64_t generation) noexcept;
+/// frame_key of generation g, for a cipher whose keys have `key_bytes`.
+[[nodiscard]] FrameKey frame_key(const DirectionSecret& secret, std::uint64_t generation,
+                                 std::size_t key_bytes) noexcept;
 
 /// nonce_of: the packet number, big endian and padded on the left, XOR iv. Inline and by whole
 /// words: as a call its 12 bytes come back through memory, and that load stalls every frame.

@@ -12,6 +12,7 @@
 
 #include "engine/base/display_name.hpp"
 #include "engine/base/system/thread.hpp"
+#include "engine/crypto/aead.hpp"
 #include "tools/onehop/text/conflicts.hpp"
 #include "tools/onehop/text/qr_code.hpp"
 #include "tools/onehop/text/quantity.hpp"
@@ -301,8 +302,8 @@ void Frontend::on(const api::Notice& notice) {
 void Frontend::on(const api::End& end) {
   wait_for({});
   if (is_verbose_ && !end.key_exchange.empty())
-    reporter_.say(fmt::format("keys: TLS 1.3 with {}; frames: AES-128-GCM by {}", end.key_exchange,
-                              end.aead));
+    reporter_.say(fmt::format("keys: TLS 1.3 with {}; frames: {}", end.key_exchange,
+                              crypto::describe_aead(end.aead)));
   reporter_.end(end);
   files_kept_ = 0;
   if (publisher_)

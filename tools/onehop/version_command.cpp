@@ -31,8 +31,11 @@ ExitCode version_command(bool is_verbose) {
     feature(each.name, program.has_value(),
             program.has_error() ? "off: " + program.error().cause : "");
   }
-  fmt::print("  frames are sealed with AES-128-GCM by {}\n",
-             crypto::name(crypto::resolve(crypto::AeadBackend::automatic)));
+  const bool has_aes = crypto::has_aes_instructions();
+  fmt::print("  frames are sealed with {}{}\n",
+             crypto::describe_aead(crypto::name(has_aes ? crypto::AeadBackend::automatic
+                                                        : crypto::AeadBackend::chacha20)),
+             has_aes ? "" : ": this processor has no AES instructions");
   fmt::print("  send and recv are confined by {}\n", confine::describe_kernel());
   if (const std::string missing = confine::missing_in_kernel(); !missing.empty())
     fmt::print("  they are not confined by all means: {}\n", missing);

@@ -36,7 +36,10 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         host_{host},
         acceptor_{io},
         port_{options_.port},
-        tls_{TlsContext::make({.role = Role::receiver, .device = options_.certified()}, code)},
+        tls_{TlsContext::make({.role = Role::receiver,
+                               .device = options_.certified(),
+                               .prefers_chacha20 = options_.prefers_chacha20},
+                              code)},
         admission_{options_.limits.guess_pause},
         renew_timer_{io} {}
 

@@ -158,6 +158,16 @@ struct TlsContext::Callbacks {
 
 namespace {
 
+/// Both suites have SHA-256, so either goes with the PSK.
+bool set_suites(SSL_CTX* context, bool prefers_chacha20) {
+  // A receiver goes by its own list, unless ChaCha20-Poly1305 is the sender's first.
+  ::SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+  return ::SSL_CTX_set_ciphersuites(
+             context, prefers_chacha20
+                          ? "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"
+                          : "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1;
+}
+
 /// The group that also withstands a quantum computer comes first, where OpenSSL has it (3.5). A
 /// client sends a share of both, so an end without it costs no further round trip.
 bool set_groups(SSL_CTX* context) {
@@ -187,11 +197,12 @@ Result<std::shared_ptr<TlsContext>> TlsContext::make(const TlsOptions& options,
 
   const bool is_set = ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
                       ::SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
-                      ::SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") == 1 &&
-                      set_groups(context) && ::SSL_CTX_set_num_tickets(context, 0) == 1 &&
+                      set_suites(context, options.prefers_chacha20) && set_groups(context) &&
+                      ::SSL_CTX_set_num_tickets(context, 0) == 1 &&
                       ::SSL_CTX_set_max_early_data(context, 0) == 1 &&
                       ::SSL_CTX_set_ex_data(context, context_index(), made.get()) == 1;
-  if (!is_set) return tls_error("this OpenSSL lacks TLS 1.3, AES-128-GCM or X25519");
+  if (!is_set)
+    return tls_error("this OpenSSL lacks TLS 1.3, AES-128-GCM, ChaCha20-Poly1305 or X25519");
   ::SSL_CTX_set_options(context,
                         SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
@@ -318,6 +329,11 @@ std::string negotiated_group(SSL* ssl) {
   return name == nullptr ? "unknown" : name;
 }
 
+std::uint16_t negotiated_aead(SSL* ssl) noexcept {
+  const SSL_CIPHER* suite = ::SSL_get_current_cipher(ssl);
+  return suite == nullptr ? std::uint16_t{0} : ::SSL_CIPHER_get_protocol_id(suite);
+}
+
 Result<void> export_bound(SSL* ssl, std::string_view label, std::span<std::byte> out) {
   if (::SSL_export_keying_material(ssl, reinterpret_cast<unsigned char*>(out.data()), out.size(),
                                    label.data(), label.size(), nullptr, 0, 0) != 1)
@@ -329,8 +345,8 @@ namespace {
 
 /// Exported keying material of one label, as long as `Secret` is.
 template <class Secret>
-Result<Secret> export_secret(SSL* ssl, std::string_view label,
-                             const crypto::ExporterContext& context) {
+Result<Secret> export_secret(SSL* ssl, std::string_view label, crypto::ExporterContext context) {
+  context.aead = negotiated_aead(ssl);
   const auto bytes = context.encode();
   Secret secret;
   const int rc = ::SSL_export_keying_material(

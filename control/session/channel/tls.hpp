@@ -46,6 +46,8 @@ struct TlsOptions {
   /// The own device and those that are paired with it; null: none.
   std::shared_ptr<const pair::Identity> device;
   std::string peer;  ///< sending: to this one of them; empty: by the code
+  /// ChaCha20-Poly1305 is agreed on where either end prefers it, AES-128-GCM elsewhere.
+  bool prefers_chacha20 = !crypto::has_aes_instructions();
 };
 
 inline constexpr unsigned failed_proofs_max = 3;  ///< then a code that can be guessed is burnt
@@ -165,11 +167,15 @@ void on_binder(SSL* ssl, std::function<void()> call);
 /// negotiated_group is how the session's secret was agreed: "X25519MLKEM768" or "x25519".
 [[nodiscard]] std::string negotiated_group(SSL* ssl);
 
+/// negotiated_aead is the cipher of the connection, and of the session's frames, by TLS's number.
+[[nodiscard]] std::uint16_t negotiated_aead(SSL* ssl) noexcept;
+
 /// export_bound fills `out` with what both ends of this connection have alike, and nobody else.
 [[nodiscard]] Result<void> export_bound(SSL* ssl, std::string_view label, std::span<std::byte> out);
 
 /// export_data_secret gives the 32 bytes from which the data path's keys are derived. Both ends get
-/// the same bytes only if they understood every field of the context alike.
+/// the same bytes only if they understood every field of the context alike. Its cipher is the one
+/// that TLS agreed on.
 [[nodiscard]] Result<crypto::ExporterSecret> export_data_secret(
     SSL* ssl, const crypto::ExporterContext& context);
 /// export_compare_key does so with the key by which what the receiver has is compared.

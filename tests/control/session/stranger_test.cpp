@@ -243,19 +243,39 @@ TEST_CASE("K4 ends that understood any field differently get different keys",
   };
   const crypto::ExporterContext agreed;
   CHECK(secret(client, agreed) == secret(server, agreed));
-  std::vector<crypto::ExporterContext> others(6, agreed);
+  std::vector<crypto::ExporterContext> others(5, agreed);
   others[0].version = agreed.version + 1;
-  others[1].aead = 0x1302;
-  others[2].digest = crypto::DigestKind::sha256;
-  others[3].key_interval = 256;
-  others[4].client_role = Role::receiver;
-  others[5].session_id[15] = std::byte{1};
+  others[1].digest = crypto::DigestKind::sha256;
+  others[2].key_interval = 256;
+  others[3].client_role = Role::receiver;
+  others[4].session_id[15] = std::byte{1};
   for (const auto& other : others) CHECK(secret(client, agreed) != secret(server, other));
   CHECK(::SSL_get_version(client.channel->ssl()) == std::string{"TLSv1.3"});
-  CHECK(::SSL_get_cipher(client.channel->ssl()) == std::string{"TLS_AES_128_GCM_SHA256"});
   // The hybrid with ML-KEM wherever the library has it, and both ends know which group it was.
   const bool has_ml_kem = ::OpenSSL_version_num() >= 0x30500000UL;
   const std::string group = has_ml_kem ? "X25519MLKEM768" : "x25519";
   CHECK(negotiated_group(client.channel->ssl()) == group);
   CHECK(negotiated_group(server.channel->ssl()) == group);
+}
+
+// A processor without AES instructions is spared AES-GCM, at whichever end it is.
+TEST_CASE("K4 both ends take the cipher of the one without AES instructions",
+          "[control][session]") {
+  const bool is_sender_without = GENERATE(false, true), is_receiver_without = GENERATE(false, true);
+  CAPTURE(is_sender_without, is_receiver_without);
+  World world;
+  world.send_options.prefers_chacha20 = is_sender_without;
+  world.recv_options.prefers_chacha20 = is_receiver_without;
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE((world.send_host.plan && world.recv_host.plan));
+  const std::uint16_t aead = is_sender_without || is_receiver_without
+                                 ? crypto::aead_chacha20_poly1305
+                                 : crypto::aead_aes_128_gcm;
+  CHECK(world.send_host.plan->context.aead == aead);
+  CHECK(world.recv_host.plan->context.aead == aead);
+  CHECK(std::ranges::equal(world.send_host.plan->secret.bytes(),
+                           world.recv_host.plan->secret.bytes()));
 }

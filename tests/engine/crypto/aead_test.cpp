@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AES-128-GCM: each backend against published vectors and against a one-shot EVP reference written
-// here.
+// AES-128-GCM and ChaCha20-Poly1305: each backend against published vectors and against a one-shot
+// EVP reference written here.
 #include "engine/crypto/aead.hpp"
 
 #include <openssl/evp.h>
@@ -20,11 +20,11 @@ using onehop::test::to_hex;
 namespace {
 
 using Bytes = std::vector<std::byte>;
-using Key = std::array<std::byte, aead_key_bytes>;
+using Key = std::array<std::byte, aead_key_bytes_max>;  // a cipher takes the first of them
 using Nonce = std::array<std::byte, aead_nonce_bytes>;
 
 std::vector<AeadBackend> backends() {
-  std::vector<AeadBackend> all{AeadBackend::openssl};
+  std::vector<AeadBackend> all{AeadBackend::openssl, AeadBackend::chacha20};
   if (is_available(AeadBackend::ipsec_mb))
     all.push_back(AeadBackend::ipsec_mb);
   else
@@ -34,25 +34,27 @@ std::vector<AeadBackend> backends() {
 
 AeadKey made(AeadBackend backend, const Key& key) {
   AeadKey aead{backend};
-  aead.set_key(key);
+  aead.set_key(std::span{key}.first(aead.key_bytes()));
   return aead;
 }
 
-Bytes reference_seal(const Key& key, const Nonce& nonce, const Bytes& aad, const Bytes& body) {
+Bytes reference_seal(AeadBackend backend, const Key& key, const Nonce& nonce, const Bytes& aad,
+                     const Bytes& body) {
+  const EVP_CIPHER* const cipher =
+      backend == AeadBackend::chacha20 ? EVP_chacha20_poly1305() : EVP_aes_128_gcm();
   const auto raw = [](const std::byte* p) { return reinterpret_cast<const unsigned char*>(p); };
   Bytes out(body.size() + aead_tag_bytes);
   auto* const to = reinterpret_cast<unsigned char*>(out.data());
   EVP_CIPHER_CTX* const context = EVP_CIPHER_CTX_new();
   int n = 0;
-  REQUIRE(EVP_EncryptInit_ex(context, EVP_aes_128_gcm(), nullptr, raw(key.data()),
-                             raw(nonce.data())) == 1);
+  REQUIRE(EVP_EncryptInit_ex(context, cipher, nullptr, raw(key.data()), raw(nonce.data())) == 1);
   const auto length = [](const Bytes& bytes) { return static_cast<int>(bytes.size()); };
   if (!aad.empty())
     REQUIRE(EVP_EncryptUpdate(context, nullptr, &n, raw(aad.data()), length(aad)) == 1);
   if (!body.empty())
     REQUIRE(EVP_EncryptUpdate(context, to, &n, raw(body.data()), length(body)) == 1);
   REQUIRE(EVP_EncryptFinal_ex(context, to + body.size(), &n) == 1);
-  REQUIRE(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, aead_tag_bytes, to + body.size()) ==
+  REQUIRE(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, aead_tag_bytes, to + body.size()) ==
           1);
   EVP_CIPHER_CTX_free(context);
   return out;
@@ -60,12 +62,33 @@ Bytes reference_seal(const Key& key, const Nonce& nonce, const Bytes& aad, const
 
 }  // namespace
 
+namespace {
+
+struct Row {
+  AeadBackend backend;
+  std::string key, nonce, aad, body, sealed;
+};
+
+void check_row(const Row& row) {
+  CAPTURE(name(row.backend));
+  AeadKey aead{row.backend};
+  aead.set_key(from_hex(row.key));
+  const auto nonce = array_from_hex<aead_nonce_bytes>(row.nonce);
+  const Bytes body = from_hex(row.body), aad = from_hex(row.aad);
+  Bytes sealed(body.size() + aead_tag_bytes);
+  aead.seal(nonce, aad, body, sealed.data());
+  CHECK(to_hex(sealed) == row.sealed);
+  Bytes opened(body.size() + 1);
+  CHECK(aead.open(nonce, aad, sealed, opened.data()));
+  opened.pop_back();
+  CHECK(opened == body);
+}
+
+}  // namespace
+
 // McGrew and Viega, "The Galois/Counter Mode of Operation (GCM)", appendix B, cases 1 to 4; NIST
 // validates with them.
 TEST_CASE("aead gives the published ciphertexts and tags", "[crypto][aead]") {
-  struct Row {
-    const char *key, *nonce, *aad, *body, *sealed;
-  };
   const std::string key3 = "feffe9928665731c6d6a8f9467308308", nonce3 = "cafebabefacedbaddecaf888";
   const std::string body3 =
       "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6"
@@ -77,32 +100,30 @@ TEST_CASE("aead gives the published ciphertexts and tags", "[crypto][aead]") {
       "1ba30b396a0aac973d58e091473f5985";
   const std::string body4 = body3.substr(0, 120);
   const std::string sealed4 = sealed3.substr(0, 120) + "5bc94fbc3221a5db94fae95ae7121a47";
-  const std::string sealed3_tag = sealed3 + "4d5c2af327cd64a62cf35abd2ba6fab4";
-  const Row rows[] = {
-      {"00000000000000000000000000000000", "000000000000000000000000", "", "",
-       "58e2fccefa7e3061367f1d57a4e7455a"},
-      {"00000000000000000000000000000000", "000000000000000000000000", "",
-       "00000000000000000000000000000000",
-       "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf"},
-      {key3.c_str(), nonce3.c_str(), "", body3.c_str(), sealed3_tag.c_str()},
-      {key3.c_str(), nonce3.c_str(), "feedfacedeadbeeffeedfacedeadbeefabaddad2", body4.c_str(),
-       sealed4.c_str()},
-  };
   for (const AeadBackend backend : backends()) {
-    CAPTURE(name(backend));
-    for (const Row& row : rows) {
-      AeadKey aead = made(backend, array_from_hex<aead_key_bytes>(row.key));
-      const auto nonce = array_from_hex<aead_nonce_bytes>(row.nonce);
-      const Bytes body = from_hex(row.body), aad = from_hex(row.aad);
-      Bytes sealed(body.size() + aead_tag_bytes);
-      aead.seal(nonce, aad, body, sealed.data());
-      CHECK(to_hex(sealed) == row.sealed);
-      Bytes opened(body.size() + 1);
-      CHECK(aead.open(nonce, aad, sealed, opened.data()));
-      opened.pop_back();
-      CHECK(opened == body);
-    }
+    if (backend == AeadBackend::chacha20) continue;
+    const std::string zeros(24, '0'), key1(32, '0');
+    check_row({backend, key1, zeros, "", "", "58e2fccefa7e3061367f1d57a4e7455a"});
+    check_row({backend, key1, zeros, "", key1,
+               "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf"});
+    check_row({backend, key3, nonce3, "", body3, sealed3 + "4d5c2af327cd64a62cf35abd2ba6fab4"});
+    check_row({backend, key3, nonce3, "feedfacedeadbeeffeedfacedeadbeefabaddad2", body4, sealed4});
   }
+}
+
+//= RFC 8439 §2.8.2 type=test
+TEST_CASE("aead gives the ciphertext and tag of ChaCha20-Poly1305's RFC", "[crypto][aead]") {
+  const std::string text =
+      "Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, "
+      "sunscreen would be it.";
+  check_row({AeadBackend::chacha20,
+             "808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f",
+             "070000004041424344454647", "50515253c0c1c2c3c4c5c6c7",
+             to_hex(std::as_bytes(std::span{text})),
+             "d31a8d34648e60db7b86afbc53ef7ec2a4aded51296e08fea9e2b5a736ee62d6"
+             "3dbea45e8ca9671282fafb69da92728b1a71de0a9e060b2905d6a5b67ecd3b36"
+             "92ddbd7f2d778b8c9803aee328091b58fab324e4fad675945585808b4831d7bc"
+             "3ff4def08e4b7a9de576d26586cec64b61161ae10b594f09e26a7e902ecbd0600691"});
 }
 
 // Lengths around every boundary of the cipher's block and of the backends' unrolled loops, and
@@ -122,9 +143,9 @@ TEST_CASE("aead backends give equal bytes, in place and out of place", "[crypto]
     std::ranges::copy(random_bytes(random, nonce.size()), nonce.begin());
     const Bytes aad = random_bytes(random, size % 3 == 0 ? size % 40 : 28),
                 body = random_bytes(random, size);
-    const Bytes expected = reference_seal(key, nonce, aad, body);
     for (const AeadBackend backend : all) {
       CAPTURE(name(backend));
+      const Bytes expected = reference_seal(backend, key, nonce, aad, body);
       AeadKey aead = made(backend, key);
       constexpr std::byte guard{0xa5};
       Bytes sealed(expected.size() + 32, guard);
@@ -227,9 +248,9 @@ TEST_CASE("N1 aead rejects flipped bits, truncation, padding, and a wrong nonce,
     accepted += other.open(nonce, aad, sealed, opened.data());
     CHECK(accepted == 0);
     // The key still works after all these failures, and after it was changed and set back.
-    aead.set_key(other_key);
+    aead.set_key(std::span{other_key}.first(aead.key_bytes()));
     CHECK_FALSE(aead.open(nonce, aad, sealed, opened.data()));
-    aead.set_key(key);
+    aead.set_key(std::span{key}.first(aead.key_bytes()));
     CHECK(aead.open(nonce, aad, sealed, opened.data()));
   }
 }
@@ -244,7 +265,7 @@ TEST_CASE("aead seals and checks an empty body with an empty header", "[crypto][
     std::array<std::byte, aead_tag_bytes> tag{};
     std::byte unused{};
     aead.seal(Nonce{}, {}, {}, tag.data());
-    CHECK(to_hex(tag) == "58e2fccefa7e3061367f1d57a4e7455a");
+    CHECK(to_hex(tag) == to_hex(reference_seal(backend, Key{}, Nonce{}, {}, {})));
     CHECK(aead.open(Nonce{}, {}, tag, &unused));
     tag[15] ^= std::byte{1};
     CHECK_FALSE(aead.open(Nonce{}, {}, tag, &unused));
@@ -260,5 +281,8 @@ TEST_CASE("aead names its backend, and automatic is one that is built in", "[cry
   CHECK(resolve(AeadBackend::automatic) != AeadBackend::automatic);
   CHECK(name(AeadBackend::openssl) == "openssl");
   CHECK(name(AeadBackend::ipsec_mb) == "ipsec-mb");
+  CHECK(name(AeadBackend::chacha20) == "chacha20");
+  CHECK(describe_aead("openssl") == "AES-128-GCM by openssl");
+  CHECK(describe_aead("chacha20") == "ChaCha20-Poly1305 by openssl");
   CHECK(AeadKey{AeadBackend::automatic}.backend() == resolve(AeadBackend::automatic));
 }

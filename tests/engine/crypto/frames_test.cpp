@@ -74,8 +74,9 @@ Frame forged(const Link& link, std::uint64_t number) {
 
 }  // namespace
 
-TEST_CASE("frames pass a key update at every interval, in both backends", "[crypto][frames]") {
-  for (const AeadBackend backend : {AeadBackend::openssl, AeadBackend::automatic}) {
+TEST_CASE("frames pass a key update at every interval, in every backend", "[crypto][frames]") {
+  for (const AeadBackend backend :
+       {AeadBackend::openssl, AeadBackend::automatic, AeadBackend::chacha20}) {
     Link link{short_interval, backend};
     for (std::uint64_t number = 1; number <= 3 * short_interval + 5; ++number)
       REQUIRE(link.pass(number) == Verdict::ok);
@@ -258,9 +259,14 @@ TEST_CASE("K1 a forked child cannot go on with its parent's key", "[crypto][fram
 }
 
 TEST_CASE("K2 beyond the limit of forgeries nothing is opened", "[crypto][frames]") {
-  FrameSealer sealer{secret(Direction::from_sender), short_interval, AeadBackend::automatic};
+  const AeadBackend backend = GENERATE(AeadBackend::automatic, AeadBackend::chacha20);
+  CHECK(FrameOpener::failures_max(backend) == std::uint64_t{1}
+                                                  << (backend == AeadBackend::chacha20 ? 36 : 52));
+  FrameSealer sealer{secret(Direction::from_sender), short_interval, backend};
   FrameOpener opener{secret(Direction::from_sender),
-                     {.interval = short_interval, .failures_total = FrameOpener::failures_max - 2}};
+                     {.interval = short_interval,
+                      .backend = backend,
+                      .failures_total = FrameOpener::failures_max(backend) - 2}};
   const std::array<std::byte, 28> aad{};
   const std::array<std::byte, 4> body{};
   std::array<std::byte, 20> sealed{}, bad{}, out{};

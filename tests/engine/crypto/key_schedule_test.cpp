@@ -38,7 +38,7 @@ ExporterSecret exporter(std::uint8_t fill) {
   return secret;
 }
 std::string key_hex(const FrameKey& key) {
-  return to_hex(key.key.bytes()) + to_hex(key.iv.bytes());
+  return to_hex(key.key.bytes().first(aead_key_bytes)) + to_hex(key.iv.bytes());
 }
 }  // namespace
 
@@ -72,13 +72,13 @@ TEST_CASE("N1 directions, queues and generations have keys of their own",
     for (const Direction direction : {Direction::from_sender, Direction::from_receiver})
       for (const std::uint16_t queue : {std::uint16_t{0}, std::uint16_t{1}, std::uint16_t{256}})
         for (const std::uint64_t generation : {0ULL, 1ULL, 256ULL, 1ULL << 40, ~0ULL}) {
-          seen.insert(
-              key_hex(frame_key(direction_secret(exporter(fill), direction, queue), generation)));
+          seen.insert(key_hex(frame_key(direction_secret(exporter(fill), direction, queue),
+                                        generation, aead_key_bytes)));
           ++made;
         }
   CHECK(seen.size() == made);
   const auto again = direction_secret(exporter(1), Direction::from_sender, 0);
-  CHECK(seen.count(key_hex(frame_key(again, 0))) == 1);
+  CHECK(seen.count(key_hex(frame_key(again, 0, aead_key_bytes))) == 1);
 }
 
 TEST_CASE("key schedule: this protocol version's derivation does not change",
@@ -87,8 +87,12 @@ TEST_CASE("key schedule: this protocol version's derivation does not change",
   const auto secret = direction_secret(exporter(0x42), Direction::from_sender, 3);
   CHECK(to_hex(secret.bytes()) ==
         "968d6d8f76f6e1ced6e089d57691abfbd36b16fac03759d2b24cb21139e35abb");
-  CHECK(key_hex(frame_key(secret, 0x0102030405060708)) ==
+  CHECK(key_hex(frame_key(secret, 0x0102030405060708, aead_key_bytes)) ==
         "16ced5702c4562f927d1345481e69ba76138fb898d6e3a6dfd8b8121");
+  const FrameKey longer = frame_key(secret, 0x0102030405060708, chacha20_key_bytes);
+  CHECK(to_hex(longer.key.bytes()) ==
+        "0830b60f5c9ccd6d2321f1b96936bb748a57b9478152f8172402778f13aca6ce");
+  CHECK(to_hex(longer.iv.bytes()) == "6138fb898d6e3a6dfd8b8121");
 }
 
 TEST_CASE("K4 K5 every field of the exporter context changes it", "[crypto][key_schedule]") {

@@ -17,7 +17,8 @@ TEST_CASE("sealing, opening, key updates and digests do not allocate", "[crypto]
   REQUIRE(onehop::AllocGuard::is_linked());
   std::vector<std::byte> body(1428), sealed(1428 + aead_tag_bytes);
   const std::array<std::byte, 28> aad{};
-  for (const AeadBackend backend : {AeadBackend::openssl, AeadBackend::automatic}) {
+  for (const AeadBackend backend :
+       {AeadBackend::openssl, AeadBackend::automatic, AeadBackend::chacha20}) {
     FrameSealer sealer{DirectionSecret{}, key_interval_min, backend};
     FrameOpener opener{DirectionSecret{}, {.interval = key_interval_min, .backend = backend}};
     DigestTree tree{DigestKind::sha256};

@@ -63,7 +63,7 @@ void add_sweeps(CLI::App& command, BenchOptions& o) {
   }
   if (is_loop || o.part == Part::aead)
     add_list(command, "--aead", o.aead, "who encrypts")
-        ->check(CLI::IsMember({"auto", "ipsec-mb", "openssl"}));
+        ->check(CLI::IsMember({"auto", "ipsec-mb", "openssl", "chacha20"}));
   if (is_loop || o.part == Part::digest)
     add_list(
         command, "--digest", o.digest,

@@ -180,10 +180,12 @@ static void set_defaults(BenchOptions& o) {
     o.law = o.part == Part::law ? std::vector<std::string>{"auto", "safe-range", "wdtcp", "cupid"}
                                 : std::vector<std::string>{"auto"};
   if (!o.aead.empty()) return;
-  if (o.part == Part::aead && crypto::is_available(crypto::AeadBackend::ipsec_mb))
-    o.aead = {"ipsec-mb", "openssl"};
+  if (o.part != Part::aead)
+    o.aead = {"auto"};
+  else if (crypto::is_available(crypto::AeadBackend::ipsec_mb))
+    o.aead = {"ipsec-mb", "openssl", "chacha20"};
   else
-    o.aead = {o.part == Part::aead ? "openssl" : "auto"};
+    o.aead = {"openssl", "chacha20"};
 }
 
 Result<void> check_options(BenchOptions& o) {

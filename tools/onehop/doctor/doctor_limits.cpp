@@ -102,8 +102,13 @@ void find_limits(Diagnosis& out) {
   out.findings.push_back(find_locked_memory());
   out.findings.push_back(find_io_uring());
   out.findings.push_back(find_confinement());
-  const std::string aead{crypto::name(crypto::resolve(crypto::AeadBackend::automatic))};
-  out.findings.push_back({"limits", "aead", Verdict::info, "AES-128-GCM by " + aead, aead});
+  const bool has_aes = crypto::has_aes_instructions();
+  const std::string aead{
+      crypto::name(has_aes ? crypto::AeadBackend::automatic : crypto::AeadBackend::chacha20)};
+  out.findings.push_back(
+      {"limits", "aead", Verdict::info,
+       crypto::describe_aead(aead) + (has_aes ? "" : ": the processor has no AES instructions"),
+       aead});
 }
 
 }  // namespace onehop::tool

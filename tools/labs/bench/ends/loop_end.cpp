@@ -55,7 +55,7 @@ class End {
     const PortInfo info = path_.port().info();
     write_text(board_.io_used, info.io);
     write_text(board_.io_mode, info.mode);
-    write_text(board_.aead, crypto::name(options.aead));
+    write_text(board_.aead, path_.account().facts.aead);
     write_text(board_.law, options.law);
     write_text(board_.file_io, io_name);
     board_.frame_bytes = static_cast<std::uint32_t>(path_.account().facts.frame_bytes);

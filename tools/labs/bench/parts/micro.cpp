@@ -74,8 +74,8 @@ class OpenWork final : public Work {
  public:
   OpenWork(crypto::AeadBackend backend, std::size_t frame_bytes)
       : frames_{frame_bytes}, aead_{backend} {
-    const std::array<std::byte, crypto::aead_key_bytes> key{};
-    aead_.set_key(key);
+    const std::array<std::byte, crypto::aead_key_bytes_max> key{};
+    aead_.set_key(std::span{key}.first(aead_.key_bytes()));
     for (std::size_t i = 0; i < batch_frames; ++i) {
       const std::span<std::byte> frame = frames_.frame(i);
       aead_.seal(nonce_, frame.first(wire::header_bytes), frames_.body(i),

@@ -26,7 +26,8 @@ void add(const std::string& name, std::shared_ptr<Work> work) {
 
 int run(int argc, char** argv) {
   for (const crypto::AeadBackend backend :
-       {crypto::AeadBackend::ipsec_mb, crypto::AeadBackend::openssl}) {
+       {crypto::AeadBackend::ipsec_mb, crypto::AeadBackend::openssl,
+        crypto::AeadBackend::chacha20}) {
     if (!crypto::is_available(backend)) continue;
     for (const std::size_t frame_bytes :
          {std::size_t{128}, std::size_t{1472}, std::size_t{3472}, std::size_t{8972}}) {
