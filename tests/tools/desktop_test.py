@@ -9,7 +9,6 @@ Method: the script of configs/desktop with the real program on loopback; its ter
 Bounds: exit codes, texts, content.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,12 +38,13 @@ def test_what_was_selected_is_sent_and_the_window_stays(onehop) -> None:
     with Desk(onehop) as desk:
         receiver = desk.receive()
         odd = desk.text("a name with 'quotes' and $(spaces)", "odd")
-        os.chdir(desk.work)
+        desk.onehop = str(Path(onehop).resolve())
         desk.text("-option", "as a file manager names what is in its folder")
         path = programs(
             desk, x_terminal_emulator='[ "$1" = -e ] && shift && exec "$@"',
             onehop=f'shift\nexec {desk.onehop} send --to {desk.address} --io udp "$@"')
-        window = Screen([SCRIPT, odd, "-option"], GIVEN | {"PATH": path}, desk.state)
+        window = Screen(["sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", desk.work, SCRIPT, odd,
+                         "-option"], GIVEN | {"PATH": path}, desk.state)
         desk.screens.append(window)
         window.wait_text("Enter closes this window.")
         check(receiver.code() == 0, receiver.text())
@@ -65,7 +65,7 @@ def test_a_desktop_without_a_terminal_says_so(onehop) -> None:
 
 
 def test_entries_start_what_is_installed(onehop) -> None:
-    build = Path(onehop).parents[2] / "configs" / "desktop"
+    build = Path(onehop).resolve().parents[2] / "configs" / "desktop"
     for name in ("onehop.desktop", "onehop.kio.desktop", "onehop.nemo_action"):
         lines = (build / name).read_text().splitlines()
         commands = [line.removeprefix("Exec=") for line in lines if line.startswith("Exec=")]

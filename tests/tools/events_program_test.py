@@ -43,6 +43,7 @@ def seen_events(onehop) -> list[dict]:
             check(end.code() in (0, 12), f"it ends well: {end.text()}")
         ends.append(here.start("recv", "--clean", here.target, "--json"))
         ends.append(here.start("doctor", "--json"))
+        ends.append(here.start("doctor", "--peer", here.address, "--json"))
         ends.append(here.start("send", "no-such-file", "--to", here.address, "--json"))
         own = here.start("recv", "--once", "--dir", here.target, "--listen", here.address, "--json")
         own.process.terminate()
@@ -64,20 +65,17 @@ def test_each_type_is_printed_as_its_table_says(onehop) -> None:
 def test_types_that_need_more_are_in_the_source(_onehop) -> None:
     """What no loopback prints has its keys where it is made."""
     own = ("manifest", "code", "receivers", "paired", "device")
-    for names, folders in ((P2P, ["tools/onehop/p2p"]), (own, ["tools/onehop"]),
-                           (("rings", ), ["tools/onehop", "tools/onehop/rings"])):
-        text = "".join(path.read_text() for folder in folders
-                       for path in sorted((ROOT / folder).glob("*.cpp")))
+    for names, folder in ((P2P, "tools/onehop/p2p"), ((*own, "rings"), "tools/onehop")):
+        text = "".join(path.read_text() for path in sorted((ROOT / folder).rglob("*.cpp")))
         for name in names:
-            check(f'event("{name}"' in text, f"{name} is printed in {folders}")
+            check(f'event("{name}"' in text, f"{name} is printed in {folder}")
             for key in event_schema.schema()[name]:
-                check(re.search(rf'\{{\s*"{key}"', text), f"{name}: '{key}' is in {folders}")
+                check(re.search(rf'\{{\s*"{key}"', text), f"{name}: '{key}' is in {folder}")
 
 
 def test_the_source_prints_no_other_type(_onehop) -> None:
     printed = {
-        name for folder in ("tools/onehop", "tools/onehop/p2p", "tools/onehop/watch")
-        for path in (ROOT / folder).glob("*.cpp")
+        name for path in (ROOT / "tools/onehop").rglob("*.cpp")
         for name in re.findall(r'(?:event|head_of)\("(\w+)"', path.read_text())
     }
     check(printed - {"refused"} == set(event_schema.types()),  # refused: on the socket of watch
