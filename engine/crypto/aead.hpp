@@ -6,8 +6,8 @@
 // on it in the handshake (tls.hpp).
 //
 // Two backends of AES-128-GCM give the same bytes. libipsec-mb seals a 1400-byte frame in 89 ns
-// where OpenSSL's EVP takes 392 ns (one core, AVX-512 and VAES), so `automatic` means ipsec_mb where
-// it is built in. Contexts are made at construction; set_key, seal and open allocate nothing.
+// where OpenSSL's EVP takes 392 ns (one core, AVX-512 and VAES), so `automatic` means ipsec_mb
+// where it is built in. Contexts are made at construction; set_key, seal and open allocate nothing.
 //
 // One thread uses an AeadKey at a time. It does not choose nonces: FrameSealer and FrameOpener do.
 #pragma once
