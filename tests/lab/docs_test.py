@@ -49,6 +49,9 @@ ELSEWHERE = {
     "tools/distros": "tools/check distros plays it",
     "onehop send video.mkv": "program find finds a receiver, and sends to one that is named",
     "onehop pair": "program pair has two hosts pair",
+    "onehop peers set laptop": "paired devices sets rules, service sets quotas",
+    "systemctl --user enable": "it takes systemd; service plays what the unit starts",
+    "ln -s /usr/libexec/onehop/send-with-onehop": "file managers plays that script",
 }
 
 
