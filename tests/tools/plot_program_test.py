@@ -245,7 +245,9 @@ def test_no_text_of_a_trace_is_run(onehop) -> None:
         path = here.text("evil.csv", "\n".join(lines) + "\n")
         done = here.plot(path, "--label", "`touch pwned`", "--title", "'`touch pwned`", "--out",
                          "out")
-        check(done.returncode == 0 and done.stderr == "", f"it is plotted: {done.stderr}")
+        said = "" if shutil.which("gnuplot") else "no SVG and no PNG"  # the page is made anyway
+        check(done.returncode == 0 and said in done.stderr and bool(said) == bool(done.stderr),
+              f"it is plotted: {done.stderr}")
         check(not list(here.work.rglob("pwned")), "and no more")
 
 

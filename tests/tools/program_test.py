@@ -243,6 +243,8 @@ def test_the_help_of_every_command_fits_into_80_columns(onehop) -> None:
     def helped(*command) -> Any:
         done = subprocess.run([onehop, *command, "--help"], capture_output=True, text=True,
                               timeout=60, check=False)
+        if command == ("ns3",) and "it is not installed" in done.stderr:
+            return 1  # built only where ns-3 is
         check(done.returncode == 0 and not done.stderr,
               f"{command} has help: {done.returncode} {done.stderr}")
         lines = done.stdout.splitlines()

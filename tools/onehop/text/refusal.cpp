@@ -148,13 +148,14 @@ std::optional<Error> value_fault(const CLI::App& app) {
 Error refusal_of(const CLI::App& app, const CLI::Error& error) {
   const CLI::App& command = deepest(app);
   const std::string see = "See '" + words_of(app) + " --help'", kind = error.get_name();
+  if (kind == "FileError") return unreadable(app.get_config_ptr()->as<std::string>());
+  // Before the words that remain: CLI11 2.4 counts the values of an unknown key among them.
+  if (kind == "ConfigError")
+    return unknown_key(app.get_config_ptr()->as<std::string>(), error.what());
   // Also where the library misses a command first. (It gives this error the command's name in place
   // of its own.)
   if (const auto words = app.remaining(true); !words.empty())
     return unexpected(command, words.front(), see);
-  if (kind == "FileError") return unreadable(app.get_config_ptr()->as<std::string>());
-  if (kind == "ConfigError")
-    return unknown_key(app.get_config_ptr()->as<std::string>(), error.what());
   if (const CLI::Option* const option = find_option(command, error.what()))
     return about(*option, error, see);
   if (kind == "RequiredError") return usage(reading, "the command is missing", see);
