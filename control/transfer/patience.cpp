@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "engine/base/system/boot_time.hpp"
+#include "engine/base/time.hpp"
 
 namespace onehop::transfer {
 

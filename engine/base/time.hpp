@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The one place that reads the monotonic clock (CLOCK_MONOTONIC, about 20 ns through the vDSO).
+// The one place that reads clocks (about 20 ns through the vDSO).
 #pragma once
 
 #include <ctime>
@@ -8,11 +8,16 @@
 
 namespace onehop {
 
-/// monotonic_now reads CLOCK_MONOTONIC. Pure code is handed `now` instead of calling this.
-[[nodiscard]] inline Instant monotonic_now() noexcept {
+[[nodiscard]] inline Instant read_clock(clockid_t clock) noexcept {
   timespec ts{};
-  clock_gettime(CLOCK_MONOTONIC, &ts);
+  clock_gettime(clock, &ts);
   return Instant{std::chrono::seconds{ts.tv_sec} + Nanos{ts.tv_nsec}};
 }
+
+/// monotonic_now: pure code is handed `now` instead of calling this.
+[[nodiscard]] inline Instant monotonic_now() noexcept { return read_clock(CLOCK_MONOTONIC); }
+
+/// boot_now goes on while the machine is suspended, for what a person waits for.
+[[nodiscard]] inline Instant boot_now() noexcept { return read_clock(CLOCK_BOOTTIME); }
 
 }  // namespace onehop

@@ -40,7 +40,7 @@ enum class AeadBackend : std::uint8_t { automatic, ipsec_mb, openssl, chacha20 }
 [[nodiscard]] AeadBackend resolve(AeadBackend backend) noexcept;
 /// name for reports: "ipsec-mb", "openssl" (of what automatic stands for) or "chacha20".
 [[nodiscard]] std::string_view name(AeadBackend backend) noexcept;
-/// describe gives cipher and library of a name(), for people.
+/// describe_aead gives cipher and library of a name(), for people.
 [[nodiscard]] std::string describe_aead(std::string_view name);
 
 class AeadKey {

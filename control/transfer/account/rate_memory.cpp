@@ -12,8 +12,7 @@
 
 #include "engine/base/display_name.hpp"
 #include "engine/base/fd.hpp"
-#include "engine/disk/file_bytes.hpp"
-#include "engine/disk/own_names.hpp"
+#include "engine/disk/replace_file.hpp"
 
 namespace onehop::transfer {
 
@@ -117,23 +116,11 @@ Result<void> RateMemory::remember(const RememberedRate& path) const {
                     {"rate_bytes_per_s", static_cast<std::uint64_t>(one.rate.count)}});
   const std::string text = Json{{"schema_version", schema_version}, {"rates", list}}.dump(1) + "\n";
 
-  const std::string attempt = "remember the rate in " + file_;
   make_folder();
-  const auto create = [](const std::string& name) {
-    return Fd{::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                     private_file_mode)};
-  };
-  std::string temporary = file_ + "." + std::to_string(::gettid());
-  (void)::unlink(temporary.c_str());  // of a run that was killed, whose number came round
-  Fd fd = create(temporary);
-  // Somebody else's, in a folder that others may write to. Nobody can guess the other name.
-  if (!fd.is_open() && errno == EEXIST) fd = create(temporary = file_ + disk::random_tag());
-  if (!fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
-  int errno_value = disk::write_at(fd.get(), std::as_bytes(std::span{text}), 0);
-  if (errno_value == 0 && ::rename(temporary.c_str(), file_.c_str()) != 0) errno_value = errno;
-  if (errno_value == 0) return success();
-  (void)::unlink(temporary.c_str());
-  return errno_error(ExitCode::local_file_error, attempt, "", errno_value);
+  if (const int errno_value = disk::replace_file(file_, text, private_file_mode); errno_value != 0)
+    return errno_error(ExitCode::local_file_error, "remember the rate in " + file_, "",
+                       errno_value);
+  return success();
 }
 
 }  // namespace onehop::transfer

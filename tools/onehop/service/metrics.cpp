@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/onehop/service/metrics.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-
-#include "engine/base/fd.hpp"
+#include "engine/disk/replace_file.hpp"
 
 namespace onehop::tool {
 
@@ -103,13 +98,11 @@ std::string Metrics::text() const {
 }
 
 Result<void> Metrics::write(const std::string& file) const {
-  const std::string beside = file + ".new", whole = text();
-  const Fd fd{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644)};
-  const bool is_written = fd.is_open() && ::write(fd.get(), whole.data(), whole.size()) ==
-                                              static_cast<ssize_t>(whole.size());
-  if (is_written && std::rename(beside.c_str(), file.c_str()) == 0) return success();
-  return errno_error(ExitCode::local_file_error, "write '" + file + "'",
-                     "Name a file in a folder that this user can write to");
+  constexpr mode_t all_may_read = 0644;
+  if (const int errno_value = disk::replace_file(file, text(), all_may_read); errno_value != 0)
+    return errno_error(ExitCode::local_file_error, "write '" + file + "'",
+                       "Name a file in a folder that this user can write to", errno_value);
+  return success();
 }
 
 }  // namespace onehop::tool

@@ -15,7 +15,7 @@ class Metrics {
  public:
   void count(const api::End& end);
   [[nodiscard]] std::string text() const;
-  /// write: FILE.new gets the name FILE. Error: 8. Syscalls: open, write, rename.
+  /// write replaces the file (disk::replace_file). Error: 8.
   [[nodiscard]] Result<void> write(const std::string& file) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Notifier: what systemd is told of a service (sd_notify(3)). Its protocol is one datagram for each
-// news, so nothing is linked or loaded for it.
+// news, so a build without Wi-Fi Direct needs no libsystemd for it.
 #pragma once
 
 #include <string_view>
