@@ -11,6 +11,7 @@ Bounds: none on time but that everything ends by itself.
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -48,6 +49,20 @@ def test_an_interrupt_tells_what_there_is_to_keep(onehop) -> None:
         check("what arrived is kept" in receiver.text(), f"something to keep: {receiver.text()}")
         check(sender.code() == 7,
               f"and so does the sender, not with {sender.process.returncode}: {sender.text()}")
+
+
+def test_threads_are_counted_by_their_names_whatever_the_program_is_called(onehop) -> None:
+    with Loopback(onehop) as here:
+        copy = here.work / "onehop-copy"
+        shutil.copy(onehop, copy)
+        here.onehop = str(copy)
+        receiver = here.receive()
+        sender = here.start("send", here.file(8 * MB), "--to", here.address, "--json")
+        for end, own in ((sender, "read"), (receiver, "write")):
+            check(end.code() == 0, end.text())
+            names = set(end.end()["thread_cpu_seconds"])
+            check({"plane", "engine", own} <= names <= {"plane", "engine", "rate", own},
+                  f"{names}")
 
 
 def test_what_was_verified_before_a_failure_counts_at_both_ends(onehop) -> None:

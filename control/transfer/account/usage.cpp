@@ -132,14 +132,16 @@ std::uint64_t UsageMeter::voluntary_switches_total() {
 
 std::map<std::string, double> UsageMeter::thread_cpu_seconds() {
   std::map<std::string, double> seconds;
+  // The main thread's, and that of threads without a name: what the program is called.
+  std::string own;
+  TextFile{"/proc/self/comm"} >> own;
   for (const std::string& task : folders_in("/proc/self/task")) {
     std::string name;
     std::uint64_t run_ns = 0;
     TextFile{task + "/comm"} >> name;
     if (!(TextFile{task + "/schedstat"} >> run_ns)) continue;  // it has just ended
     constexpr std::string_view prefix = "onehop-";
-    const bool is_main = task.ends_with("/" + std::to_string(::getpid()));  // called as its program
-    seconds[name.starts_with(prefix) && !is_main ? name.substr(prefix.size()) : "plane"] +=
+    seconds[name.starts_with(prefix) && name != own ? name.substr(prefix.size()) : "plane"] +=
         static_cast<double>(run_ns) / 1e9;
   }
   return seconds;
