@@ -67,6 +67,10 @@ def switches(pid) -> int:
     return sum(int(one[1]) for one in found if one)
 
 
+def threads(pid) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
 def rss_kib(pid) -> int:
     found = re.search(r"^VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.M)
     return int(found[1]) if found else 0
@@ -75,7 +79,7 @@ def rss_kib(pid) -> int:
 def test_several_sessions_at_once_and_then_rest(onehop) -> None:
     with Served(onehop) as world:
         service = world.serve("--hidden")  # other tests look for receivers
-        at_start = rss_kib(service.process.pid)
+        at_start, threads_at_start = rss_kib(service.process.pid), threads(service.process.pid)
         check(at_start <= RSS_KIB_MAX, f"{at_start} KiB at rest")
         paths = [world.files_of(12 * MB, f"file{i}.bin") for i in range(4)]
         senders = [world.send_as(name, path, "--max-rate", "60Mbit")
@@ -91,6 +95,8 @@ def test_several_sessions_at_once_and_then_rest(onehop) -> None:
         check({number for _, number in told} == {1, 2, 3, 4}, f"each has its number: {told}")
         devices = [end["device"] for end in service.events("end")]
         check(sorted(devices) == ["ann", "ann", "eve", "eve"], f"and its device: {devices}")
+        service.wait_for(lambda: threads(service.process.pid) <= threads_at_start,
+                         "the sessions' threads have ended")
         before, seconds = switches(service.process.pid), 5
         time.sleep(seconds)
         wakeups = (switches(service.process.pid) - before) / seconds

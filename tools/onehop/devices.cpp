@@ -6,9 +6,6 @@
 #include <array>
 #include <cstdlib>
 
-#include "control/transfer/port/local_address.hpp"
-#include "control/transfer/port/ports.hpp"
-
 namespace onehop::tool {
 
 namespace {
@@ -59,25 +56,6 @@ std::string device_of(const std::vector<pair::Peer>& peers, const find::Answer& 
     if (pair::find_hash(peer.find_key, answer.nonce, answer.instance) == answer.peer_hash)
       return peer.name;
   return {};
-}
-
-std::optional<find::Responder::Options> answering_of(const RecvCommand& command) {
-  const api::ReceiveOptions& options = command.transfer;
-  const auto listen = transfer::parse_endpoint(options.listen);
-  if (command.is_hidden || options.common.io == "dpdk" || !listen) return std::nullopt;
-  find::Responder::Options answering{.name = shown_name(command.name),
-                                     .interface = options.common.interface};
-  if (!transfer::listens_on_all(listen.value())) {
-    answering.address = IpAddress::parse(listen.value().host);
-  } else if (const transfer::PortKind* const kind = transfer::port_kind(options.common.io);
-             kind != nullptr && kind->is_bound) {
-    // It is bound to one address, which is the only one here.
-    const auto ways =
-        transfer::reachable(transfer::local_addresses(), listen.value(), options.common.interface);
-    if (!ways.empty()) answering.address = ways.front().address;
-  }
-  answering.has_v6 = listen.value().host != "0.0.0.0";
-  return answering;
 }
 
 Addressee addressee_of(const std::string& to) {

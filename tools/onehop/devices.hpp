@@ -8,7 +8,6 @@
 #include <string>
 
 #include "control/find/questioner.hpp"
-#include "control/find/responder.hpp"
 #include "control/pair/device_hello.hpp"
 #include "control/transfer/api/transfer.hpp"
 #include "tools/onehop/options.hpp"
@@ -42,9 +41,5 @@ struct Addressee {
   std::string device, host;
 };
 [[nodiscard]] Addressee addressee_of(const std::string& to);
-
-/// answering_of: on which links, as whom and for which address a receiver answers; nothing where it
-/// is hidden, or has no link that the kernel knows.
-[[nodiscard]] std::optional<find::Responder::Options> answering_of(const RecvCommand& command);
 
 }  // namespace onehop::tool

@@ -225,4 +225,23 @@ Result<std::function<std::string()>> finder_of(const SendCommand& command,
   }};
 }
 
+std::optional<find::Responder::Options> answering_of(const RecvCommand& command) {
+  const api::ReceiveOptions& options = command.transfer;
+  const auto listen = transfer::parse_endpoint(options.listen);
+  if (command.is_hidden || options.common.io == "dpdk" || !listen) return std::nullopt;
+  find::Responder::Options answering{.name = shown_name(command.name),
+                                     .interface = options.common.interface};
+  if (!transfer::listens_on_all(listen.value())) {
+    answering.address = IpAddress::parse(listen.value().host);
+  } else if (const transfer::PortKind* const kind = transfer::port_kind(options.common.io);
+             kind != nullptr && kind->is_bound) {
+    // It is bound to one address, which is the only one here.
+    const auto ways =
+        transfer::reachable(transfer::local_addresses(), listen.value(), options.common.interface);
+    if (!ways.empty()) answering.address = ways.front().address;
+  }
+  answering.has_v6 = listen.value().host != "0.0.0.0";
+  return answering;
+}
+
 }  // namespace onehop::tool

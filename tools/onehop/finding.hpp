@@ -39,4 +39,8 @@ namespace onehop::tool {
 [[nodiscard]] Result<std::string> find_pairing(const PairCommand& command,
                                                const Reporter& reporter);
 
+/// answering_of: on which links, as whom and for which address a receiver answers; nothing where it
+/// is hidden, or has no link that the kernel knows.
+[[nodiscard]] std::optional<find::Responder::Options> answering_of(const RecvCommand& command);
+
 }  // namespace onehop::tool

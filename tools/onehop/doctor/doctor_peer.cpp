@@ -33,8 +33,8 @@ constexpr std::size_t ways_tried_max = 4;
 int connect_to(const Endpoint& to, const std::string& interface) {
   const Fd socket{::socket(to.address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (socket.get() < 0) return errno;
-  if (!interface.empty() && session::bind_to_device(socket.get(), interface).has_error())
-    return errno;
+  if (const auto bound = session::bind_to_device(socket.get(), interface); bound.has_error())
+    return bound.error().errno_value;
   const SocketAddress there = to.to_sockaddr();
   if (::connect(socket.get(), there.get(), there.size_bytes) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
