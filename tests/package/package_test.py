@@ -114,7 +114,9 @@ def make_packages(folder: Path) -> list[Path]:
     said = run(ROOT / "tools/package", folder)
     made = [Path(line) for line in said.splitlines() if line.endswith(".deb")]
     names = sorted(path.name.partition("_")[0] for path in made)
-    check(names == ["libonehop-dev", "libonehop0", "onehop", "onehop-labs"], f"made: {said[-500:]}")
+    dpdk = ["onehop-dpdk"] if any("_amd64." in path.name for path in made) else []
+    check(names == ["libonehop-dev", "libonehop0", "onehop", *dpdk, "onehop-labs"],
+          f"made: {said[-500:]}")
     return made
 
 
@@ -195,6 +197,11 @@ def play(bare: Bare, made: list[Path], folder: Path) -> None:
     for name in LABS:
         bare.inside("onehop", name, "--help")
     check("libonehop.so.0" in bare.inside("ldconfig", "-p"), "the library is found")
+    if "onehop-dpdk" in named:
+        check("onehop-dpdk.so" in bare.inside("onehop", "doctor"), "what DPDK takes is said")
+        bare.apt("install", "--no-install-recommends", f".{named['onehop-dpdk']}")
+        check("dpdk         on" in bare.inside("onehop", "--version", "-v"), "and then it is there")
+        bare.apt("purge", "onehop-dpdk")
 
     # 3. Back to nothing.
     bare.apt("purge", "onehop", "onehop-labs", "libonehop0")

@@ -5,9 +5,7 @@
 //   built      BUILD/tools/onehop/onehop    BUILD/tools/labs/lab/onehop-lab
 //   installed  PREFIX/bin/onehop            PREFIX/libexec/onehop/onehop-lab
 //
-// A program finds another by its own place (/proc/self/exe). PATH and the current folder are not
-// looked at, and who could not have written this program could not have written that one: under
-// sudo it runs as root.
+// A program finds another by its own place (engine/base/system/own_place.hpp).
 #pragma once
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 
 #include "control/transfer/port/ports.hpp"
 #include "engine/crypto/aead.hpp"
+#include "engine/port/dpdk/module.hpp"
 #include "tools/onehop/command/commands.hpp"
 #include "tools/onehop/commit.hpp"
 #include "tools/onehop/confine/confine.hpp"
@@ -17,9 +18,13 @@ ExitCode version_command(bool is_verbose) {
   const auto feature = [](std::string_view name, bool is_on, std::string_view off) {
     fmt::print("  {:<12} {}\n", name, is_on ? "on" : off);
   };
-  for (const transfer::PortKind& kind : transfer::port_kinds)
+  for (const transfer::PortKind& kind : transfer::port_kinds) {
+    if (kind.name == "dpdk") continue;
     feature(kind.name, kind.missing.empty(),
             fmt::format("off: {} when this was built", kind.missing));
+  }
+  const auto dpdk = dpdk::load();
+  feature("dpdk", dpdk.has_value(), dpdk.has_error() ? "off: " + dpdk.error().cause : "");
   feature("ipsec_mb", ONEHOP_HAS_IPSEC_MB != 0,
           "off: libIPSec_MB was missing when this was built; OpenSSL seals frames");
   feature("io_uring", ONEHOP_HAS_IO_URING != 0,

@@ -36,8 +36,6 @@ Result<std::string> kernel_interface_of(const Settings& options) {
   return std::string{};
 }
 
-#if ONEHOP_HAS_DPDK
-
 namespace {
 
 /// EAL's lcore is where the engine will run, so that EAL's own threads stay off it: the core asked
@@ -54,12 +52,13 @@ Result<int> engine_cpu(const Settings& options) {
   return last;
 }
 
-std::string summary_of(const dpdk::DeviceFacts& facts, bool is_huge, bool is_steered) {
+std::string summary_of(const std::string& version, const dpdk::Device& device, bool is_steered) {
+  const dpdk::DeviceFacts& facts = device.facts();
   const std::string link =
       facts.has_own_link() ? "DPDK owns the link" : "beside the kernel on " + facts.interface;
-  return fmt::format("{} {} ({}), {}{}, frames in {}", dpdk::dpdk_version(), facts.name,
-                     facts.driver, link, is_steered ? ", own steering program" : "",
-                     is_huge ? "huge pages" : "small pages (--no-huge)");
+  return fmt::format("{} {} ({}), {}{}, frames in {}", version, facts.name, facts.driver, link,
+                     is_steered ? ", own steering program" : "",
+                     device.is_huge() ? "huge pages" : "small pages (--no-huge)");
 }
 
 }  // namespace
@@ -99,6 +98,7 @@ Result<std::unique_ptr<DpdkHost>> DpdkHost::open(const Settings& options,
   ONEHOP_TRY(words, dpdk::split_words(options.eal));
   ONEHOP_TRYV(dpdk::check_words(words));
   ONEHOP_TRY(cpu, engine_cpu(options));
+  ONEHOP_TRY(module, dpdk::load());
   std::unique_ptr<DpdkHost> self{new DpdkHost};
   if (dpdk::has_device(words, "net_af_xdp")) {
     ONEHOP_TRYV(self->steer(words, local));
@@ -107,9 +107,8 @@ Result<std::unique_ptr<DpdkHost>> DpdkHost::open(const Settings& options,
   // 2. EAL and the device. A driver that closes its queues tells a peer on a socket
   // (net_virtio_user: GET_VRING_BASE), which may be gone by then. That write raises SIGPIPE, which
   // the process ignores (transfer.hpp).
-  ONEHOP_TRY(eal, dpdk::Eal::start(dpdk::complete(std::move(words), dpdk::read_host(cpu))));
-  self->eal_ = std::move(eal);
-  ONEHOP_TRY(device, dpdk::DpdkDevice::open(*self->eal_, {.scope = self->scope_}));
+  ONEHOP_TRY(device,
+             module->open(dpdk::complete(std::move(words), dpdk::read_host(cpu)), self->scope_));
   self->device_ = std::move(device);
   const dpdk::DeviceFacts& facts = self->device_->facts();
   self->interface_ = facts.interface;
@@ -126,11 +125,12 @@ Result<std::unique_ptr<DpdkHost>> DpdkHost::open(const Settings& options,
     self->steer_link_ = std::move(link);
   }
 #endif
-  self->summary_ = summary_of(facts, self->eal_->is_huge(), self->steered_.has_value());
+  self->summary_ =
+      summary_of(module->library_version(), *self->device_, self->steered_.has_value());
   return self;
 }
 
-Result<std::unique_ptr<DpdkPort>> DpdkHost::open_port(const onehop::Endpoint& local) {
+Result<std::unique_ptr<dpdk::ModulePort>> DpdkHost::open_port(const onehop::Endpoint& local) {
   if (steered_ && steered_->address != local.address)
     return Error{ExitCode::io_unavailable, "open the DPDK port",
                  "frames on " + interface_ + " are steered by another address",
@@ -138,18 +138,7 @@ Result<std::unique_ptr<DpdkPort>> DpdkHost::open_port(const onehop::Endpoint& lo
   DpdkPortConfig config;
   config.local = steered_ ? *steered_ : local;  // with the port that the program knows
   config.reservation = std::move(reservation_);
-  return DpdkPort::open(*device_, std::move(config));
+  return device_->open_port(std::move(config));
 }
-
-#else
-
-Result<std::unique_ptr<DpdkHost>> DpdkHost::open(const Settings&,
-                                                 const std::optional<onehop::Endpoint>&) {
-  return Error{ExitCode::io_unavailable, "open --io dpdk",
-               "this build has no DPDK port (libdpdk-dev was missing)",
-               "Install libdpdk-dev and build again, or take --io udp or --io afxdp"};
-}
-
-#endif
 
 }  // namespace onehop::transfer

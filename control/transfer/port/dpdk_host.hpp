@@ -6,7 +6,7 @@
 //   --eal ARGS ─▶ complete ─▶ [net_af_xdp: our steering program] ─▶ EAL ─▶ device ─▶ DpdkPort per
 //   address
 //
-// In a build without DPDK there is the interface only, and open() says so.
+// All of it is in a module that open() loads (engine/port/dpdk/module.hpp).
 #pragma once
 
 #include <memory>
@@ -16,9 +16,7 @@
 #include "control/transfer/settings.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
-#if ONEHOP_HAS_DPDK
-#include "engine/port/dpdk/dpdk_port.hpp"
-#endif
+#include "engine/port/dpdk/module.hpp"
 
 namespace onehop::transfer {
 
@@ -32,16 +30,14 @@ namespace onehop::transfer {
 class DpdkHost {
  public:
   /// open starts EAL and the device. `local` is the address that frames will come to, with its
-  /// port; net_af_xdp is steered by it and needs it now. Errors: 2 wrong --eal; 9 no DPDK in this
-  /// build, EAL or its driver failed; 10 privileges.
+  /// port; net_af_xdp is steered by it and needs it now. Errors: 2 wrong --eal; 9 no DPDK
+  /// here, EAL or its driver failed; 10 privileges.
   [[nodiscard]] static Result<std::unique_ptr<DpdkHost>> open(
       const Settings& options, const std::optional<onehop::Endpoint>& local);
 
-#if ONEHOP_HAS_DPDK
   /// open_port makes the port for `local`. One at a time. Error: 9 where the device is steered to
   /// another address.
-  [[nodiscard]] Result<std::unique_ptr<DpdkPort>> open_port(const onehop::Endpoint& local);
-#endif
+  [[nodiscard]] Result<std::unique_ptr<dpdk::ModulePort>> open_port(const onehop::Endpoint& local);
 
   /// interface is the kernel's that the device drives; empty: DPDK owns the link whole.
   [[nodiscard]] const std::string& interface() const { return interface_; }
@@ -56,7 +52,6 @@ class DpdkHost {
   DpdkHost() = default;
 
   std::string interface_, device_name_, summary_;
-#if ONEHOP_HAS_DPDK
   /// steer puts our program into net_af_xdp's arguments and reserves the port that it steers by.
   [[nodiscard]] Result<void> steer(std::vector<std::string>& words,
                                    const std::optional<onehop::Endpoint>& local);
@@ -65,9 +60,7 @@ class DpdkHost {
   UdpReservation reservation_;  // until the first port takes it over
   std::optional<onehop::Endpoint> steered_;
   std::optional<QueueScope> scope_;
-  std::unique_ptr<dpdk::Eal> eal_;
-  std::unique_ptr<dpdk::DpdkDevice> device_;
-#endif
+  std::unique_ptr<dpdk::Device> device_;
 };
 
 }  // namespace onehop::transfer

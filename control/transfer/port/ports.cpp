@@ -171,7 +171,6 @@ Result<Opened> open_afxdp(const PortRequest& request) {
 }
 
 Result<Opened> open_dpdk(const PortRequest& request) {
-#if ONEHOP_HAS_DPDK
   DpdkHost* const dpdk = request.dpdk;
   ONEHOP_CHECK(dpdk != nullptr);
   if (!dpdk->interface().empty() && dpdk->interface() != request.interface)
@@ -181,10 +180,6 @@ Result<Opened> open_dpdk(const PortRequest& request) {
                  "Name the interface in both: --iface " + dpdk->interface()};
   ONEHOP_TRY(made, dpdk->open_port(request.local));
   return Opened{std::move(made), "asked for; " + dpdk->summary()};
-#else
-  (void)request;
-  return not_built(*port_kind("dpdk"));
-#endif
 }
 
 Result<void> check_fragments(const Settings& settings) {

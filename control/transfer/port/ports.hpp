@@ -38,11 +38,8 @@ using AnyPort = std::variant<std::unique_ptr<UdpPort>
                              ,
                              std::unique_ptr<AfXdpPort>, std::unique_ptr<AutoPort>
 #endif
-#if ONEHOP_HAS_DPDK
                              ,
-                             std::unique_ptr<DpdkPort>
-#endif
-                             >;
+                             std::unique_ptr<dpdk::ModulePort>>;
 
 /// PortRole: which way the data goes. `auto` asks, because receiving and sending are cheapest over
 /// different ports.
@@ -103,8 +100,8 @@ inline constexpr std::array port_kinds{
              .is_bound = true,
              .open = open_afxdp},
     PortKind{.name = "dpdk",
-             .missing = ONEHOP_HAS_DPDK ? "" : "libdpdk-dev was missing",
-             .packages = "libdpdk-dev",
+             .missing = "",  // whether its module is installed, load() tells
+             .packages = "onehop-dpdk",
              .is_bound = true,
              .open = open_dpdk},
 };

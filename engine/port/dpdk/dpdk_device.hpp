@@ -9,8 +9,6 @@
 // Set-up and tear-down only; the data path is dpdk_port.hpp.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,43 +16,19 @@
 
 #include "engine/base/result.hpp"
 #include "engine/base/system/address.hpp"
-#include "engine/base/telemetry.hpp"
 #include "engine/port/dpdk/eal.hpp"
 #include "engine/port/dpdk/frame_pool.hpp"
 #include "engine/port/dpdk/interrupt_gate.hpp"
+#include "engine/port/dpdk/module.hpp"
 
 struct rte_flow;
 
 namespace onehop::dpdk {
 
-/// TxCount says how the bytes of a TX queue are known.
-enum class TxCount : std::uint8_t {
-  freed,       ///< by frames that came back to the pool; the driver frees them when they have left
-  descriptor,  ///< by the states of the ring's descriptors; the driver frees late
-  handed,  ///< only what the driver did not take yet: it frees late and reports nothing, or copies
-};
-
 struct DpdkDeviceConfig {
   std::string name;  ///< of the device; empty: the only one there is
   /// How far down its frees see, where the caller knows better than the driver's name.
   std::optional<QueueScope> scope;
-};
-
-/// DeviceFacts: what was found at open.
-struct DeviceFacts {
-  std::string name;       ///< "net_memif0"
-  std::string driver;     ///< "net_memif"
-  std::string interface;  ///< of the kernel; empty: DPDK owns the link whole
-  std::array<std::byte, 6> mac{};
-  std::uint16_t mtu_bytes = 0;
-  std::uint32_t rx_frames = 0;  ///< of the receive ring, as far as the driver tells
-  std::uint32_t tx_frames = 0;
-  bool is_virtual = true;  ///< software on both sides of the driver
-  TxCount tx_count = TxCount::handed;
-  QueueScope scope = QueueScope::own_ring;
-  bool has_rx_count = false;      ///< the driver tells how many frames wait in the receive ring
-  bool has_done_cleanup = false;  ///< frees on request what has left
-  [[nodiscard]] bool has_own_link() const noexcept { return interface.empty(); }
 };
 
 class DpdkDevice {

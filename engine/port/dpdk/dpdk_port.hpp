@@ -12,7 +12,8 @@
 // Files: eal_arguments, eal (DPDK's environment) · output_capture (what it prints) · frame_pool
 // (rte_mempool with a count) · dpdk_device (bring-up, what the driver can tell) · interrupt_gate
 // (the driver's control thread) · peer_mac (link addresses) ·
-// dpdk_port, dpdk_rx (the data path). Only this folder's .cpp files include DPDK.
+// dpdk_port, dpdk_rx (the data path) · module, load (how the program comes to them). Only this
+// folder's .cpp files include DPDK.
 //
 // Everything after open() is for the engine core alone, except wake(). It allocates nothing. It
 // locks in two places: in the pool, where a driver may free on a thread of its own, and at
@@ -37,40 +38,33 @@ struct rte_mbuf;
 
 namespace onehop {
 
-struct DpdkPortConfig {
-  Endpoint local;  ///< an address of this host, of the control connection; port 0: any
-  /// Of `local`, where it was needed before the device was; else it is made.
-  UdpReservation reservation;
-  std::uint32_t tx_frames_max = 2048;  ///< accepted and not freed, a power of two
-};
-
-class DpdkPort {
+class DpdkPort final : public dpdk::ModulePort {
  public:
   /// open reserves the UDP port and steers. The device outlives the port and has one port at a
   /// time. Errors: 2 address. Syscalls: socket, setsockopt, bind, getsockname, eventfd2.
   [[nodiscard]] static Result<std::unique_ptr<DpdkPort>> open(dpdk::DpdkDevice& device,
                                                               DpdkPortConfig config);
-  ~DpdkPort();
+  ~DpdkPort() override;
 
   // The Port concept.
-  [[nodiscard]] std::span<std::byte> lend(std::size_t frame_bytes) noexcept;
-  void commit(std::size_t frame_bytes) noexcept;
-  std::size_t flush(Instant now) noexcept;
-  [[nodiscard]] std::size_t receive(std::span<RxFrame> views) noexcept;
-  void release() noexcept;
-  [[nodiscard]] QueueTelemetry tx_queue(Instant now) noexcept;
-  [[nodiscard]] QueueTelemetry rx_ring(Instant now) noexcept;
+  [[nodiscard]] std::span<std::byte> lend(std::size_t frame_bytes) noexcept override;
+  void commit(std::size_t frame_bytes) noexcept override;
+  std::size_t flush(Instant now) noexcept override;
+  [[nodiscard]] std::size_t receive(std::span<RxFrame> views) noexcept override;
+  void release() noexcept override;
+  [[nodiscard]] QueueTelemetry tx_queue(Instant now) noexcept override;
+  [[nodiscard]] QueueTelemetry rx_ring(Instant now) noexcept override;
   /// While frames are wanted, it looks every 50 us. Syscalls: ppoll, read.
-  std::uint32_t wait(Instant deadline, bool is_rx_wanted) noexcept;
-  void update_path(const PathUpdate& update) noexcept;
-  [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }
-  [[nodiscard]] PortInfo info() const noexcept;
-  [[nodiscard]] int last_error() const noexcept { return last_error_; }
+  std::uint32_t wait(Instant deadline, bool is_rx_wanted) noexcept override;
+  void update_path(const PathUpdate& update) noexcept override;
+  [[nodiscard]] std::uint64_t syscalls_total() const noexcept override { return syscalls_total_; }
+  [[nodiscard]] PortInfo info() const noexcept override;
+  [[nodiscard]] int last_error() const noexcept override { return last_error_; }
 
   /// wake ends a wait() from another thread. Syscalls: write.
-  void wake() noexcept { wake_.wake(); }
+  void wake() noexcept override { wake_.wake(); }
 
-  [[nodiscard]] std::uint16_t local_port() const noexcept { return reservation_.port(); }
+  [[nodiscard]] std::uint16_t local_port() const noexcept override { return reservation_.port(); }
   /// foreign_total: not for our address and port, not one whole UDP datagram, or larger than a
   /// frame of the pool.
   [[nodiscard]] std::uint64_t foreign_total() const noexcept { return foreign_total_; }

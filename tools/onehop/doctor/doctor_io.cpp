@@ -14,7 +14,7 @@
 #include "control/transfer/port/ports.hpp"
 #include "engine/base/system/driver_quirks.hpp"
 #include "engine/base/time.hpp"
-#include "engine/port/dpdk/eal_arguments.hpp"
+#include "engine/port/dpdk/module.hpp"
 #include "engine/port/udp_port.hpp"
 #include "tools/onehop/doctor/doctor.hpp"
 #include "tools/onehop/text/quantity.hpp"
@@ -206,23 +206,28 @@ AutoChoice auto_choice(const std::string& interface, const Diagnosis& found) {
   return {"udp", "udp", "--io auto takes udp: AF_XDP is no cheaper here, or not to be had"};
 }
 
-#if ONEHOP_HAS_DPDK
 // Whether a device comes up only EAL can tell, and it takes 0.2 s and privileges: not tried here.
 void find_dpdk(const std::string& interface, Diagnosis& out) {
+  const auto module = dpdk::load();
+  if (module.has_error()) {
+    const Error& error = module.error();
+    out.findings.push_back({"io", "dpdk", Verdict::bad,
+                            fmt::format("no DPDK port: {}", error.cause), false, error.hint});
+    return;
+  }
+  const std::string version = module.value()->library_version();
   const std::uint64_t huge_bytes = dpdk::read_host(0).huge_bytes_free;
   const std::string example =
       interface == "lo" ? "--vdev=net_memif0,role=client" : "--vdev=net_af_xdp0,iface=" + interface;
   out.findings.push_back(
       {"io", "dpdk", Verdict::good,
-       fmt::format("{}; {} of huge pages free; for example --io dpdk --eal \"{}\"",
-                   dpdk::dpdk_version(), huge_bytes == 0 ? "none" : format_bytes(huge_bytes),
-                   example),
-       Json{{"version", dpdk::dpdk_version()}, {"huge_bytes_free", huge_bytes}},
+       fmt::format("{}; {} of huge pages free; for example --io dpdk --eal \"{}\"", version,
+                   huge_bytes == 0 ? "none" : format_bytes(huge_bytes), example),
+       Json{{"version", version}, {"huge_bytes_free", huge_bytes}},
        huge_bytes == 0 ? "small pages serve (--no-huge, added by itself); with zero-copy and "
                          "cards: sysctl -w vm.nr_hugepages=128"
                        : ""});
 }
-#endif
 
 /// find_port says what is known of a port here; of most, that this build has it.
 void find_port(const transfer::PortKind& kind, const std::string& interface, Probe probe,
@@ -238,11 +243,7 @@ void find_port(const transfer::PortKind& kind, const std::string& interface, Pro
 #if ONEHOP_HAS_XDP
   if (name == "afxdp") return find_afxdp(interface, probe, out);
 #endif
-#if ONEHOP_HAS_DPDK
   if (name == "dpdk") return find_dpdk(interface, out);
-#else
-  (void)interface;
-#endif
   out.findings.push_back({"io", name, Verdict::good, "in this build", true});
 }
 
