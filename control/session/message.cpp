@@ -235,6 +235,7 @@ void code(auto& c, Is<Introduce> auto& m) {
   c.bytes(m.key);
   c.bytes(m.find_key);
   c.bytes(m.signature);
+  c.bytes(m.proof);
 }
 template <class C, class M>
   requires std::is_empty_v<M>  // DataReady, Complete, Restart, Restarted, Busy, RequireSha256

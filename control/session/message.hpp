@@ -4,7 +4,7 @@
 //   | type u8 | length u32 | body (length bytes, at most 1 MiB) |   integers big endian, in TLS
 //
 //   sender                                receiver
-//     Introduce ─────▶ ◀────── Introduce        where two devices get to know each other
+//     Introduce ─────▶ ◀────── Introduce        where two devices get to know each other, twice
 //     Hello ─────────▶                          who it is, should it come back
 //     ◀── Welcome | Busy, later Welcome | Refuse    Refuse: another version, too many wait
 //     ◀── RequireSha256                         before the Welcome: checksums are not enough
@@ -232,8 +232,11 @@ struct Hello {
 };
 /// RequireSha256: the offer's digests must be SHA-256; it is refused otherwise.
 struct RequireSha256 {};
-/// Introduce: this end's device. A receiver that wants to know nobody answers without a name.
-struct Introduce : pair::Introduced {};
+/// Introduce: this end's device. Without a name: it wants to know nobody, or could not keep what it
+/// heard.
+struct Introduce : pair::Introduced {
+  pair::HelloProof proof{};  ///< of the secret that it has of the two (introduction.hpp)
+};
 /// Busy: another session is under way. The Welcome follows when this sender's turn has come.
 struct Busy {};
 

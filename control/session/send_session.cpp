@@ -55,7 +55,7 @@ Task<SessionEnd> SendSession::run() {
     channel_->start();
     // A paired device is known already.
     if (send_options_.introduction != Introduction::none && channel_->device() == nullptr) {
-      const auto known = co_await introduce(channel_, Role::sender, send_options_, send_host_, {});
+      const auto known = co_await introduce(channel_, send_options_, send_host_);
       if (send_options_.introduction == Introduction::only) {
         co_await channel_->close();
         co_return known ? SessionEnd{} : SessionEnd{known.error().code, known.error()};

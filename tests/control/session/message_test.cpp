@@ -86,7 +86,8 @@ std::vector<Message> samples() {
                        false,
                        {FileAction::name_refused, FileAction::send, FileAction::name_refused},
                        {22, 84}},
-          Holes{{{1, 7, 1}, {2, 0, hole_blocks_max}}}};
+          Holes{{{1, 7, 1}, {2, 0, hole_blocks_max}}},
+          Introduce{{"laptop", {std::byte{1}}, {std::byte{2}}, {std::byte{3}}}, {std::byte{4}}}};
 }
 template <class T, class Change>
 bool is_accepted(T message, Change change) {
@@ -112,6 +113,7 @@ TEST_CASE("the numbers of messages are those of the protocol", "[control][sessio
   CHECK(static_cast<int>(type_of(VolumeAnswer{})) == 22);
   CHECK(static_cast<int>(type_of(Holes{})) == 23);
   CHECK(static_cast<int>(type_of(RequireSha256{})) == 24);
+  CHECK(static_cast<int>(type_of(Introduce{})) == 25);
 }
 
 TEST_CASE("every message survives a round trip", "[control][session]") {

@@ -114,6 +114,11 @@ class HostBase : public Host {
     if (path_refusal) return *path_refusal;
     return success();
   }
+  Result<void> on_introduced(const pair::Peer& device) override {
+    if (!introduced) return Host::on_introduced(device);
+    introduced(device);
+    return success();
+  }
   void on_fact(const SessionFact& fact) override {
     if (const auto* phase = std::get_if<Phase>(&fact)) phases.push_back(*phase);
     if (const auto* event = std::get_if<Event>(&fact)) events.push_back(event->kind);
@@ -128,7 +133,8 @@ class HostBase : public Host {
   [[nodiscard]] virtual Claims data_claims() { return {}; }
 
   EngineScript script;
-  std::optional<Error> path_refusal;  ///< of each other path
+  std::function<void(const pair::Peer&)> introduced;  ///< empty: it keeps no devices
+  std::optional<Error> path_refusal;                  ///< of each other path
   std::uint16_t data_port = 40'001;
   std::uint32_t frame_body_max = 1428;
   int opened = 0, stopped = 0;
