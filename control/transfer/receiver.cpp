@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Receiver: listens, and takes sessions: one after the other, or as a service several at once.
 #include <fmt/format.h>
+#include <malloc.h>
+
+#include <boost/asio/post.hpp>
 
 #include "control/session/channel/listener.hpp"
 #include "control/transfer/port/local_address.hpp"
@@ -30,12 +33,27 @@ class Receiver final : public Side, public ReceiveSession {
   using Side::io_;
   using Side::path_;
   using Side::settings_;
-  /// Another: the host of a session beside the first one.
+  /// Another: the host of a session beside the first one, which goes with it.
   struct Another {
+    class Host final : public ReceiveSession {
+     public:
+      Host(Receiver& receiver, std::size_t place, Shared shared)
+          : ReceiveSession{receiver.options_, std::move(shared)},
+            receiver_{receiver},
+            place_{place} {}
+      void on_session_end(const session::SessionEnd& end) override {
+        ReceiveSession::on_session_end(end);
+        receiver_.release(place_);
+      }
+
+     private:
+      Receiver& receiver_;
+      const std::size_t place_;
+    };
     Another(Receiver& receiver, std::size_t place);
     const Events events;
     DataPath path;
-    ReceiveSession host;
+    Host host;
   };
 
   // --- Side
@@ -65,6 +83,8 @@ class Receiver final : public Side, public ReceiveSession {
   void refresh_devices() override { Side::refresh_devices(); }
   session::RecvHost& begin_session(const pair::KnownPeer& device) override;
 
+  /// release lets go of the host at that place, once what its timers have queued is over.
+  void release(std::size_t place);
   std::vector<api::Started::Way> ways() const;
   Result<session::PairingCode> make_code();
   /// tagged has it told of which session an event is, where there may be several.
@@ -75,7 +95,7 @@ class Receiver final : public Side, public ReceiveSession {
   Endpoint listen_;
   StrangerLog strangers_;
   std::shared_ptr<session::RecvServer> server_;
-  std::vector<std::unique_ptr<Another>> others_;
+  std::vector<std::unique_ptr<Another>> others_;  // null: nobody has that place
   std::vector<std::uint64_t> numbers_;  // of the sessions, by the place of their host; 0: none
   std::uint64_t sessions_total_ = 0, told_ = 0;  // of which one the newest event was
   boost::asio::steady_timer beat_timer_{io_};
@@ -183,7 +203,8 @@ void Receiver::on_rejected(const onehop::Endpoint& peer, const Error& why) {
 Receiver::Another::Another(Receiver& receiver, std::size_t place)
     : events{receiver.tagged(receiver.handler_, place)},
       path{receiver.io_, receiver.settings_, events, "recv"},
-      host{receiver.options_,
+      host{receiver,
+           place,
            {receiver.io_, receiver.settings_, events, path, receiver.taken_room()}} {
   const std::size_t port = receiver.listen_.port + place;
   host.set_place(
@@ -193,12 +214,25 @@ Receiver::Another::Another(Receiver& receiver, std::size_t place)
 session::RecvHost& Receiver::begin_session(const pair::KnownPeer& device) {
   std::size_t place = 0;
   ReceiveSession* host = this;
-  for (; host->is_busy(); host = &others_[place++]->host)
-    if (place == others_.size()) others_.push_back(std::make_unique<Another>(*this, place + 1));
+  while (host->is_busy()) {
+    if (place == others_.size()) others_.emplace_back();
+    auto& other = others_[place++];
+    if (other == nullptr) other = std::make_unique<Another>(*this, place);
+    host = &other->host;
+  }
   numbers_.resize(others_.size() + 1);
   numbers_[place] = ++sessions_total_;
   host->begin(device, device_ == nullptr ? nullptr : &device_->key);
   return *host;
+}
+
+void Receiver::release(std::size_t place) {
+  boost::asio::post(io_, [this, place] {
+    auto& other = others_[place - 1];
+    if (other == nullptr || other->host.is_busy()) return;
+    other.reset();
+    (void)::malloc_trim(0);
+  });
 }
 
 api::Handler Receiver::tagged(api::Handler handler, std::size_t place) {

@@ -7,8 +7,8 @@ Goal:   `recv --service` serves paired devices alone, several at once, and asks 
         did. A sender goes on when its receiver comes back.
 Method: the real program at all ends, each with a folder of devices of its own; a socket of the test
         in systemd's place.
-Bounds: those of the service at rest are the project's: 2 wake-ups a second, and 20 MiB before its
-        first session. Else exact.
+Bounds: those of the service at rest are the project's: 2 wake-ups a second, and 20 MiB, before its
+        first session and after the last one. Else exact.
 """
 
 import os
@@ -24,7 +24,7 @@ from typing import Any
 
 from loopback import MB, check
 from pair_program_test import AUTH, DONE, REFUSED, USAGE, Pair
-from program import CODE, Skip, free_address, main
+from program import CODE, Skip, free_address, is_sanitized, main
 
 ROOT = Path(__file__).resolve().parents[2]
 WAKEUPS_PER_S_MAX, RSS_KIB_MAX, EXPOSURE_MAX = 2, 20 * 1024, 1.5
@@ -100,8 +100,11 @@ def test_several_sessions_at_once_and_then_rest(onehop) -> None:
         before, seconds = switches(service.process.pid), 5
         time.sleep(seconds)
         wakeups = (switches(service.process.pid) - before) / seconds
-        print(f"at rest: {wakeups:.1f} wake-ups/s, {at_start} KiB, and "
-              f"{rss_kib(service.process.pid)} KiB after the sessions")
+        at_end = rss_kib(service.process.pid)
+        print(f"at rest: {wakeups:.1f} wake-ups/s, {at_start} KiB, and {at_end} KiB after the "
+              "sessions")
+        if not is_sanitized(onehop):
+            check(at_end <= RSS_KIB_MAX, f"{at_end} KiB after the sessions")
         check(wakeups <= WAKEUPS_PER_S_MAX, f"{wakeups} wake-ups a second at rest")
         service.process.terminate()
         check(service.code() == DONE, f"it ends in order: {service.text()}")
