@@ -10,10 +10,17 @@ import subprocess
 import sys
 
 program = sys.argv[1]
-# its code is the count
-listed = subprocess.run([program, "--list-test-names-only"], stdout=subprocess.PIPE,
-                        text=True).stdout
-names = [line.strip() for line in listed.splitlines() if line.strip()]
+
+
+def list_of(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
+
+
+# Catch2 3 has other options. The exit code of version 2 is the count.
+listed = list_of("--list-tests", "--verbosity", "quiet") \
+    if "Catch2 v3" in list_of("--help").stdout else list_of("--list-test-names-only")
+names = [line.strip() for line in listed.stdout.splitlines() if line.strip()]
 failed = 0
 for name in names:
     run = subprocess.run([program, name.replace(",", "\\,").replace("[", "\\[")],

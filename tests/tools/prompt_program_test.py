@@ -28,6 +28,7 @@ class Shell:
     def __init__(self, words, environment=None) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
             os.environ.pop("ONEHOP_CODE", None)
             os.environ.update({"PS1": "ready> ", "TERM": "dumb"} | (environment or {}))
             os.execvp(words[0], words)
