@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Awaited: an answer that the host gives later, perhaps from another thread, and that may come when
-// nobody waits for it any more. Session thread only, but for what expect() returns.
+// Awaited: an answer that the host gives later, perhaps from another thread, and perhaps after the
+// session has stopped waiting for it. Session thread only, but for what expect() returns.
 #pragma once
 
 #include <boost/asio/post.hpp>
@@ -18,8 +18,8 @@ namespace onehop::session {
 template <class T>
 class Awaited {
  public:
-  /// expect gives what the host calls with its answer, once; it wakes the channel's session. The
-  /// answer before is not waited for any more.
+  /// expect returns the function that the host calls once with its answer; the call wakes the
+  /// channel's session. An earlier expected answer is dropped.
   [[nodiscard]] std::function<void(Result<T>)> expect(asio::io_context& io,
                                                       std::shared_ptr<Channel> channel) {
     answer_ = std::make_shared<std::optional<Result<T>>>();
@@ -30,14 +30,14 @@ class Awaited {
       });
     };
   }
-  /// take gives the answer, once.
+  /// take returns the answer, once.
   [[nodiscard]] std::optional<Result<T>> take() {
     if (!answer_ || !answer_->has_value()) return std::nullopt;
     return std::move(*std::exchange(answer_, nullptr));
   }
 
  private:
-  std::shared_ptr<std::optional<Result<T>>> answer_;  // null: none is expected
+  std::shared_ptr<std::optional<Result<T>>> answer_;  // null: no answer is expected
 };
 
 }  // namespace onehop::session

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Messages of the control connection: what they say, and their bounded codec.
+// Messages of the control connection: their meaning, and their bounded codec.
 //
 //   | type u8 | length u32 | body (length bytes, at most 1 MiB) |   integers big endian, in TLS
 //
 //   sender                                receiver
-//     Introduce ─────▶ ◀────── Introduce        where two devices get to know each other, twice
-//     Hello ─────────▶                          who it is, should it come back
+//     Introduce ─────▶ ◀────── Introduce        where two devices are paired, twice
+//     Hello ─────────▶                          proves who the sender is, for a later reconnect
 //     ◀── Welcome | Busy, later Welcome | Refuse    Refuse: another version, too many wait
 //     ◀── RequireSha256                         before the Welcome: checksums are not enough
 //     Offer, ManifestPart.., VolumeEnd ─▶      the first volume of what is sent
@@ -21,9 +21,9 @@
 //     ◀───────── FileDone.., Restarted          then what is not done is offered again, from Offer
 //   either way, at any time: KeepAlive, Failure, Bye (interrupted)
 //
-// Pure functions and plain values; any thread. A decoder takes nothing on trust: every length is
-// compared with what is left before anything is allocated, every number has a bound of ours,
-// trailing bytes are an error. Welcome and Refuse keep their layout in all versions.
+// Pure functions and plain values; any thread. A decoder trusts nothing: it compares every length
+// with what is left before it allocates, bounds every number, and treats trailing bytes as an
+// error. Welcome and Refuse keep their layout in all versions.
 #pragma once
 
 #include <array>
@@ -54,46 +54,46 @@ inline constexpr std::size_t text_bytes_max = 1024;
 inline constexpr std::size_t short_text_bytes_max = 64;
 inline constexpr std::size_t manifest_entries_per_part_max = 4096;
 inline constexpr std::size_t digests_per_message_max = 4096;
-/// A volume is a run of entries that is offered, answered and forgotten as a whole. So many may be
-/// under way, of so many entries. Files have indices through the session, and behind each volume's
-/// entries its pack has one.
+/// A volume is a run of entries that is offered, answered and forgotten as a whole. At most
+/// volumes_open_max volumes of at most volume_entries_max entries are open at a time. Files have
+/// indices through the session, and behind each volume's entries its pack has one.
 inline constexpr std::size_t volumes_open_max = 8;
 inline constexpr std::size_t volume_entries_max = 65'536;
 inline constexpr std::uint32_t file_index_max = 0xffff'fffe;
 inline constexpr std::size_t folder_bytes_max = 4095;  ///< PATH_MAX less the closing NUL
-/// Bodies of frames: below the least IPv6 MTU's 1280 - 48 less the frame's overhead there is
-/// nothing we can run on.
+/// Bodies of frames. The least IPv6 MTU leaves 1280 - 48 bytes less the frame's overhead; no link
+/// that we run on has less.
 inline constexpr std::uint32_t frame_body_bytes_min = 256;
 inline constexpr std::uint32_t frame_body_bytes_max = 65'000;
 inline constexpr std::uint16_t queue_count_max = 64;
 inline constexpr std::uint64_t block_index_max = (std::uint64_t{1} << 62) / block_bytes;
 
-/// MessageType: the place of a message in Message, from 1. A new one goes to the end.
+/// MessageType: the index of a message in Message, from 1. A new one goes to the end.
 enum class MessageType : std::uint8_t {};
 
 struct Welcome {
   std::uint16_t version = protocol_version;
   std::string software;  ///< "onehop 0.1.0"
 };
-/// Refuse: no session. `code` is the exit code that the other end reports (5 for all but a few).
+/// Refuse: no session. `code` is the exit code that the other end reports (5 in most cases).
 struct Refuse {
   ExitCode code = ExitCode::refused_by_peer;
   std::string text;
 };
-/// KnownTree: how much will be sent, as far as the sender has looked.
+/// KnownTree: how much will be sent, as far as the sender has scanned.
 struct KnownTree {
-  std::uint64_t files = 0, bytes = 0;  ///< folders are none
+  std::uint64_t files = 0, bytes = 0;  ///< folders do not count
   bool is_all = false;
 };
 struct Offer {
   std::uint16_t version = protocol_version;
   std::string software;
-  /// Its version, AEAD and role are each end's own, and not on the wire.
+  /// Each end sets its own version, AEAD and role; they are not on the wire.
   crypto::ExporterContext context;
   std::uint32_t frame_body_max_bytes = 0;  ///< what the sender's port and MTU can carry
   std::uint16_t data_port = 0;             ///< where feedback goes; the address is the TLS peer's
-  KnownTree known;                         ///< all that will be offered
-  bool is_repair_lazy = false;             ///< the sender would repair in rounds, from lists
+  KnownTree known;                         ///< totals of all that will be offered
+  bool is_repair_lazy = false;             ///< the sender prefers to repair in rounds, from lists
   /// Both ends send datagrams of wire::datagram_bytes_max, in IP fragments.
   bool has_fragments = false;
 };
@@ -107,20 +107,20 @@ struct VolumeEnd {
 
 using list::FileAction;
 using list::has_digests;
-/// Accept: the session will be. The answer to the first volume follows.
+/// Accept: the receiver accepts the session. The answer to the first volume follows.
 struct Accept {
   std::uint16_t data_port = 0;
   std::uint32_t frame_body_max_bytes = 0;  ///< at most the offer's
-  bool is_repair_lazy = false;             ///< agreed: only where the offer has it too
+  bool is_repair_lazy = false;             ///< agreed: only if the offer has it, too
   std::string io;                          ///< the receiver's "udp", "afxdp"
-  std::string folder;                      ///< where the files go, for people
+  std::string folder;                      ///< where the files go, as text for the user
 };
-/// VolumeAnswer is of the first volume that has none. Its file side is ready when it is sent.
+/// VolumeAnswer answers the first volume without an answer. It is sent when its file side is ready.
 struct VolumeAnswer {
   Digest manifest_hash{};           ///< what was approved
-  bool has_claims = false;          ///< ClaimParts follow, up to the one that is the last
+  bool has_claims = false;          ///< ClaimParts follow, up to the one with is_last
   std::vector<FileAction> actions;  ///< one per entry
-  /// Errno, or list::SymlinkFault, of each FileAction::name_refused, in order.
+  /// The errno, or list::SymlinkFault, of each FileAction::name_refused, in order.
   std::vector<std::uint8_t> name_faults;
 };
 /// ClaimPart: consecutive blocks of `file` that the receiver holds, by their tags
@@ -142,12 +142,12 @@ struct BlockDigest {
   Digest digest{};
 };
 struct BlockDigests {
-  /// The receiver claimed these blocks: no frame brings them, and the digests are tags.
+  /// The receiver claimed these blocks: no frame carries them, and the digests are tags.
   bool is_skipped = false;
   std::vector<BlockDigest> digests;
 };
 /// HoleRun: `count` blocks of `file` from `first_block` on are a hole of the source. No frame
-/// brings them; their digests are those of zeros.
+/// carries them; their digests are those of zeros.
 struct HoleRun {
   std::uint32_t file = 0;
   std::uint64_t first_block = 0;
@@ -156,25 +156,24 @@ struct HoleRun {
 struct Holes {
   std::vector<HoleRun> runs;
 };
-/// FileRoot is the root of a file, or the one over all of a volume's pack.
+/// FileRoot: the root of a file, or the one over a volume's whole pack.
 struct FileRoot {
   std::uint32_t file = 0;
   Digest root{};
 };
-/// FileDone: nothing more happens to `file`. `name_number` gives its final name,
-/// list::numbered_leaf(); 0: as announced. One that is refused only after its blocks were sent has
-/// its root all the same.
+/// FileDone: the outcome of `file` is final. `name_number` gives its final name,
+/// list::numbered_leaf(); 0: as announced. A file that is refused only after its blocks were sent
+/// still has its root.
 struct FileDone {
   std::uint32_t file = 0;
-  Digest root{};  ///< as announced, of a packed file as its record had it; zero: not known
+  Digest root{};  ///< as announced, of a packed file as its record has it; zero: not known
   FileOutcome outcome = FileOutcome::received;
   std::uint16_t name_number = 0;
-  bool is_small = false;        ///< told by a PackDone, or would have been; not on the wire
+  bool is_small = false;        ///< a PackDone reports it, or would have; not on the wire
   std::uint8_t name_fault = 0;  ///< of name_refused, as VolumeAnswer has them
 };
-/// RecordOutcome: what became of records, all of a run. Of those that are delivered the ones that
-/// were sent are received, those of which the root alone was sent are there. The numbers are
-/// protocol.
+/// RecordOutcome: the one outcome of all records of a run. A delivered record was received if its
+/// content was sent, and was there if only its root was sent. The numbers are protocol.
 enum class RecordOutcome : std::uint8_t { delivered = 0, kept = 1, refused = 2 };
 /// RecordRun: `count` records of a pack from ordinal `first` on are verified and in place.
 struct RecordRun {
@@ -184,19 +183,20 @@ struct RecordRun {
   RecordOutcome outcome = RecordOutcome::delivered;
   std::uint8_t name_fault = 0;  ///< of RecordOutcome::refused, as VolumeAnswer has them
 };
-/// PackDone tells of many runs at once: of files with the same names but other contents every
+/// PackDone reports many runs at once: among files with the same names but other contents, every
 /// second one may be kept.
 struct PackDone {
   std::vector<RecordRun> runs;
 };
-/// is_named: false of an entry that the receiver leaves out: its file system cannot hold the name,
-/// or what is there bars the entry.
+/// is_named is false for an entry that the receiver leaves out, because its file system cannot hold
+/// the name or an existing entry blocks it.
 [[nodiscard]] constexpr bool is_named(FileOutcome outcome) noexcept {
   return outcome != FileOutcome::name_refused && outcome != FileOutcome::name_taken;
 }
-/// name_fault_text says why an entry is not is_named().
+/// name_fault_text explains why an entry is not is_named().
 [[nodiscard]] std::string name_fault_text(FileOutcome outcome, int name_fault);
-/// kept_by: what a file that the receiver wants nothing of comes to; no FileDone is sent for it.
+/// kept_by: the outcome of a file whose content the receiver does not want; no FileDone is sent for
+/// it.
 [[nodiscard]] constexpr FileDone kept_by(FileAction action, std::uint32_t file) noexcept {
   const auto outcome = [action] {
     switch (action) {
@@ -217,27 +217,27 @@ struct Failure {
   ExitCode code = ExitCode::internal_error;
   std::string text;
 };
-/// KeepAlive: the channel answers one that asks for it with one that does not.
+/// KeepAlive: if it asks for an answer, the channel answers with one that does not.
 struct KeepAlive {
   bool wants_answer = false;
 };
 struct Restart {};
 struct Restarted {};
-/// SenderToken proves that a connection is of the sender of an earlier one: only that user on that
-/// machine can make it again, for these files and this code (control/transfer/sender_token.hpp).
-/// All zero: it proves nothing.
+/// SenderToken proves that a connection comes from the sender of an earlier one: only that user on
+/// that machine can compute it again, for these files and this code
+/// (control/transfer/sender_token.hpp). All zero: it proves nothing.
 using SenderToken = std::array<std::byte, 16>;
 struct Hello {
   SenderToken sender{};
 };
-/// RequireSha256: the offer's digests must be SHA-256; it is refused otherwise.
+/// RequireSha256: the offer must use SHA-256; any other digest is refused.
 struct RequireSha256 {};
-/// Introduce: this end's device. Without a name: it wants to know nobody, or could not keep what it
-/// heard.
+/// Introduce: this end's device. Without a name: this end does not pair, or could not keep the
+/// other device.
 struct Introduce : pair::Introduced {
   pair::HelloProof proof{};  ///< of the secret that it has of the two (introduction.hpp)
 };
-/// Busy: another session is under way. The Welcome follows when this sender's turn has come.
+/// Busy: another session is running. The Welcome follows when it is this sender's turn.
 struct Busy {};
 
 using Message = std::variant<Welcome, Refuse, Offer, ManifestPart, VolumeEnd, Accept, ClaimPart,

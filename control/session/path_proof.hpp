@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PathProof: when a data path over which no frame of full size came back is taken for dead.
+// PathProof decides when a data path that returned no full-size frame is dead.
 //
 //   begin ─▶ round: the engine's PINGs, and one question on the control connection
 //              ├─ a PING is answered ─────────────────────────────▶ proven
@@ -8,10 +8,10 @@
 //                   ├─ this end has another port to try (--io auto): it takes that, another round
 //                   └─ the second such round in a row ────────────▶ dead
 //
-// So a link that is down where the path opens is waited for, as one that falls later is: until the
-// control connection has been silent for its limit. A firewall, or a driver that loses frames,
-// leaves the control connection alive. The second round is the other end's time to take its other
-// port. Pure: the caller gives the time.
+// So the session waits for a link that is down when the path opens, as for one that goes down
+// later, until the control connection has been silent for its limit. A firewall, or a driver that
+// loses frames, leaves the control connection alive. The second round gives the other end time to
+// switch to its other port. Pure: the caller gives the time.
 #pragma once
 
 #include "engine/base/units.hpp"
@@ -20,10 +20,10 @@ namespace onehop::session {
 
 class PathProof {
  public:
-  // Specification. As the engine's proof_limit. Shorter: a slow start is taken for a lost path.
-  // Longer: a user waits for the port that works.
+  // Specification. Equals the engine's proof_limit. Shorter: a slow start looks like a dead path.
+  // Longer: a user waits longer for the port that works.
   static constexpr Nanos fall_back_after = 2s;
-  /// A link that comes and goes is not waited for forever.
+  /// Limits the wait for a link that comes and goes.
   static constexpr Nanos total_max = 120s;
 
   enum class Verdict : std::uint8_t { again, fall_back, dead };
@@ -33,7 +33,7 @@ class PathProof {
     begun_at_ = now;
     begin_round(now, is_link_up);
   }
-  /// begin_round comes with a new proof of the engine's and a new question.
+  /// begin_round starts when the engine begins a new proof and a new question is sent.
   void begin_round(Instant now, bool is_link_up) noexcept {
     round_at_ = now;
     was_link_down_ = !is_link_up;
@@ -43,14 +43,14 @@ class PathProof {
   void note_peer_ready() noexcept { is_peer_ready_ = true; }
 
   [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
-  /// is_over: both ends have had a frame answered.
+  /// is_over: a frame of each end has been answered.
   [[nodiscard]] bool is_over() const noexcept { return is_proven_ && is_peer_ready_; }
-  /// is_fall_back_due: an end with another port does not wait for the engine's verdict, which is
-  /// later where frames of the peer come in. `heard_at`: the control connection's last word.
+  /// is_fall_back_due: an end with another port does not wait for the engine's verdict, which comes
+  /// later if frames of the peer arrive. `heard_at`: when the control connection last received.
   [[nodiscard]] bool is_fall_back_due(Instant now, Instant heard_at) const noexcept {
     return !is_proven_ && now - round_at_ >= fall_back_after && was_alive(heard_at);
   }
-  /// end_round: no frame came back in this one.
+  /// end_round: no frame came back in this round.
   [[nodiscard]] Verdict end_round(Instant now, Instant heard_at, bool can_fall_back) noexcept {
     if (now - begun_at_ > total_max) return Verdict::dead;
     if (!was_alive(heard_at)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// When a sender's session looks at its engine's events next. Session thread; pure.
+// PollPause: when a sender's session polls its engine's events next. Session thread; pure.
 #pragma once
 
 #include <algorithm>
@@ -10,24 +10,24 @@
 
 namespace onehop::session {
 
-/// PollPause: each poll costs as much as 100 KB on the data path, and a late one at the end is
-/// added to the transfer's time. So a quarter of what is left at the rate so far, within
-/// limits.poll_short .. limits.poll. The rate counts from the first block: what stood still before
-/// it says nothing, and would outlast a small file.
+/// PollPause: each poll costs as much as 100 KB on the data path, and a late one at the end adds to
+/// the transfer's time. So the pause is a quarter of the time left at the rate so far, within
+/// limits.poll_short .. limits.poll. The rate counts from the first block: the time before it says
+/// nothing about the rate, and would outweigh a small file.
 class PollPause {
  public:
   explicit PollPause(const SessionLimits& limits) noexcept : limits_{limits} {}
 
-  /// next is how long to wait after a poll at `now` (any clock; only differences count) that found
-  /// `done` of `total` bytes.
+  /// next returns how long to wait after a poll at `now` (any clock; only differences count) that
+  /// found `done` of `total` bytes.
   [[nodiscard]] Nanos next(Nanos now, std::uint64_t done, std::uint64_t total) noexcept {
     if (done == 0 || done >= total) return limits_.poll_short;
     if (first_done_ == 0) {
       first_done_ = done;
       first_at_ = now;
     }
-    // One block more or less is the whole rate at first: never longer than it was watched. Nothing
-    // since: as much is left.
+    // At first one block more or less changes the whole rate, so the pause is never longer than the
+    // observed time. Without progress since then: assume that as much is left.
     constexpr double share = 4;
     const double left = done == first_done_ ? 1
                                             : static_cast<double>(total - done) /

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ProgressFloor: whether a session moves at all. It must bring so many bytes in each window,
-// however they are spread; a session that has just begun has one window to begin in. Pure; the
-// caller gives the time.
+// ProgressFloor: whether a session makes progress. In each window it must bring floor_bytes,
+// however they are spread; a new session has one window to start. Pure; the caller gives the time.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +14,14 @@ class ProgressFloor {
   ProgressFloor(std::uint64_t floor_bytes, Nanos window, Instant now)
       : floor_bytes_{floor_bytes}, window_{window}, reached_at_{now} {}
 
-  /// note takes what came in all. Less than before: counting began anew, which is no progress.
+  /// note takes the total received. If it is less than before, counting restarted: no progress.
   void note(std::uint64_t bytes_total, Instant now) noexcept {
     if (bytes_total < mark_bytes_) mark_bytes_ = bytes_total;
     if (bytes_total - mark_bytes_ < floor_bytes_) return;
     mark_bytes_ = bytes_total;
     reached_at_ = now;
   }
-  /// excuse: that nothing comes is not the sender's doing. The window begins anew.
+  /// excuse: the lack of data is not the sender's fault. The window starts again.
   void excuse(Instant now) noexcept { reached_at_ = now; }
   [[nodiscard]] bool is_below(Instant now) const noexcept { return now - reached_at_ >= window_; }
 

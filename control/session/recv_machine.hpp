@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RecvMachine: what the receiving end of a session says and hears, without I/O
-// (session_machine.hpp). The listener has taken the Hello.
+// RecvMachine: the receiving end's half of the session protocol, without I/O (session_machine.hpp).
+// The listener has taken the Hello.
 //
 //   Welcome ─▶ Offer, first volume: validated ─▶ Consider ─▶ OpenData, StartData
 //     ─▶ Accept, VolumeAnswer, ClaimPart.. ─▶ DataReady, PathReady
-//     ─▶ digests and roots in, FileDones out; the volumes that follow: Consider, TakeOffered,
+//     ─▶ digests and roots in, FileDones out; later volumes: Consider, TakeOffered,
 //     VolumeAnswer ─▶ Complete ─▶ Bye
 #pragma once
 
@@ -20,7 +20,7 @@ class RecvMachine final : public SessionMachine {
   RecvMachine(const RecvOptions& options, const Endpoint& peer);
 
   void start(Instant now) override;
-  /// on_decision answers Consider. One that comes too late is ignored.
+  /// on_decision answers Consider. A late answer is ignored.
   void on_decision(Instant now, Result<list::Answer> decision);
   [[nodiscard]] bool can_take_message() const noexcept override {
     return state_ != State::restarting && SessionMachine::can_take_message();
@@ -30,13 +30,13 @@ class RecvMachine final : public SessionMachine {
   }
   [[nodiscard]] bool wants_keepalive() const noexcept override { return is_outcome_certain(); }
 
-  /// has_offer: the sender got as far as a whole, valid first volume.
+  /// has_offer: the sender has sent a whole, valid first volume.
   [[nodiscard]] bool has_offer() const noexcept { return has_offer_; }
-  /// has_refused_unsaid: for a reason that only this end has seen.
+  /// has_refused_unsaid: the refusal's reason was not sent to the peer.
   [[nodiscard]] bool has_refused_unsaid() const noexcept { return has_refused_unsaid_; }
-  /// is_deciding: the host looks at a volume, and the sender waits for it.
+  /// is_deciding: the host considers a volume, and the sender waits for the answer.
   [[nodiscard]] bool is_deciding() const noexcept { return is_deciding_; }
-  /// bytes_confirmed: of blocks that we had and the sender found to be right.
+  /// bytes_confirmed: bytes of blocks that this end had and the sender confirmed.
   [[nodiscard]] std::uint64_t bytes_confirmed() const noexcept { return bytes_confirmed_; }
 
  private:
@@ -78,7 +78,7 @@ class RecvMachine final : public SessionMachine {
   void begin_restart(Instant now);
   void end_restart(Instant now);
 
-  /// KnownEntries: of what a restart ended, what may be offered again.
+  /// KnownEntries: entries that may be offered again after a restart.
   using KnownEntries = std::unordered_map<std::string, list::ManifestEntry>;
 
   [[nodiscard]] std::string again_hint() const override {
@@ -91,9 +91,9 @@ class RecvMachine final : public SessionMachine {
   Instant offer_deadline_{};
   Offer offer_;
   std::shared_ptr<list::Manifest> reading_;  // of the volume that is being read
-  std::size_t name_bytes_ = 0;               // of it
+  std::size_t name_bytes_ = 0;               // of that volume
   std::uint64_t bytes_offered_ = 0;
-  // Volumes that were read, in order; the first is being decided on.
+  // Volumes that were read, in order; the host considers the first.
   std::deque<std::shared_ptr<const OfferedVolume>> offered_;
   Claims claims_;                   // of the newest answer, until they are sent
   std::size_t next_claims_ = 0;     // entry whose claims are sent next

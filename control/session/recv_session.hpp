@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // RecvSession: one transfer to this end: a RecvMachine on an authenticated channel. Internal to
-// control/session: RecvServer (listener.hpp) makes one when there is room for it.
+// control/session: RecvServer (listener.hpp) makes one when it has room.
 #pragma once
 
 #include <utility>
@@ -24,13 +24,13 @@ class RecvSession final : public SessionShell {
 
   [[nodiscard]] Task<SessionEnd> run() { return SessionShell::run(machine_); }
   [[nodiscard]] const RecvMachine& machine() const noexcept { return machine_; }
-  /// is_of: its sender proved to be this one.
+  /// is_of: the session's sender has this token, which is not zero.
   [[nodiscard]] bool is_of(const SenderToken& sender) const noexcept {
     return sender == sender_ && sender != SenderToken{};
   }
   [[nodiscard]] Task<bool> is_alive() { return channel_->answers(options_.limits.answer); }
-  /// replace ends a session whose sender is gone and came back: what arrived is kept, and nobody is
-  /// left to be told.
+  /// replace ends a session whose sender came back over another connection. What arrived is kept;
+  /// the old connection is aborted without a message.
   void replace() {
     is_replaced_ = true;
     end_with({ExitCode::interrupted, "receive files from " + channel_->peer().address.text(),
@@ -63,7 +63,7 @@ class RecvSession final : public SessionShell {
   RecvHost& recv_host_;
   RecvMachine machine_;
   const SenderToken sender_;
-  asio::steady_timer progress_timer_;  // of who watches it
+  asio::steady_timer progress_timer_;  // used by watch_progress()
   Awaited<list::Answer> decision_;
   bool is_replaced_ = false;
 };

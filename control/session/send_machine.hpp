@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SendMachine: what the sending end of a session says and hears, without I/O (session_machine.hpp).
+// SendMachine: the sending end's half of the session protocol, without I/O (session_machine.hpp).
 //
 //   Hello ─▶ [Busy: wait] ─▶ [RequireSha256], Welcome ─▶ Offer, first volume ─▶ Accept,
 //   VolumeAnswer, ClaimPart..
-//     ─▶ DataReady, PathReady ─▶ digests and roots as blocks are sent, FileDones; the volumes that
-//     follow, as the host has them and those before come to their end ─▶ Complete ─▶ Bye
+//     ─▶ DataReady, PathReady ─▶ digests and roots as blocks are sent, FileDones; later volumes as
+//     the host delivers them and earlier ones end ─▶ Complete ─▶ Bye
 #pragma once
 
 #include <set>
@@ -19,16 +19,17 @@ class SendMachine final : public SessionMachine {
   struct Connection {
     Endpoint peer;
     std::string alpn;
-    Instant busy_until;  ///< how long a busy receiver is waited for
+    Instant busy_until;  ///< how long to wait for a busy receiver
   };
   SendMachine(const SendOptions& options, Connection connection);
 
   void start(Instant now) override;
-  /// on_volume answers WantVolume. `known` is what the host knows of the whole by now.
+  /// on_volume answers WantVolume. `known` holds the totals that the host knows now.
   void on_volume(Instant now, Result<list::Volume> volume, const KnownTree& known);
-  /// on_offered_again answers OfferAgain: with the entries that are left, as they are now.
+  /// on_offered_again answers OfferAgain with the entries that are left, in their present state.
   void on_offered_again(Instant now, Result<std::shared_ptr<const list::Manifest>> renewed);
-  /// While the first volume is on its way no answer is due; a refusal waits until it is said.
+  /// While the first volume is being sent no answer is due, so messages (a refusal) stay in the
+  /// inbox.
   [[nodiscard]] bool can_take_message() const noexcept override {
     return state_ != State::offering && SessionMachine::can_take_message();
   }
@@ -82,18 +83,18 @@ class SendMachine final : public SessionMachine {
   crypto::DigestKind digest_;       // ours, or what the receiver requires
   std::deque<list::Volume> ready_;  // to be offered
   bool is_volume_wanted_ = false;   // the host was asked for one
-  bool has_asked_all_ = false;      // and gave the last one
+  bool has_asked_all_ = false;      // and it gave the last one
   // The newest volume is being offered, its entry at next_entry_ next.
   bool is_offering_ = false;
   std::size_t next_entry_ = 0;
   KnownTree known_;
   std::optional<Accept> accept_;
-  VolumeAnswer answer_;                    // that is being read
+  VolumeAnswer answer_;                    // being read
   bool is_taking_claims_ = false;          // of it
   Claims claims_;                          // of it
   BlockDigests batch_;                     // of this turn
   Holes holes_;                            // of this turn
-  std::set<std::string> restarted_names_;  // each of them at most once
+  std::set<std::string> restarted_names_;  // each of them restarts at most once
   std::optional<BlockRef> unsent_;         // the failure of a file that is not offered again
   bool is_restart_answered_ = false;
   bool is_last_again_ = false;                      // what is offered again is all that is left

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SendSession: one transfer from this end, from the name of the peer to the last file verified
-// there: connect, TLS, then what SendMachine says.
+// SendSession: one transfer from this end, from the peer's name to the last file verified there:
+// connect, TLS, then SendMachine.
 //
 // It owns the control connection on the given io_context (the session thread); the host owns
-// engine, files and ports. No file is named before the peer has proven that it knows the code.
+// engine, files and ports. It sends no file name before the peer has proven that it knows the code.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ namespace onehop::session {
 
 class SendSession final : private SessionShell, public std::enable_shared_from_this<SendSession> {
  public:
-  /// The host must outlive the session, and the io_context must run on the thread that all host
-  /// calls may come on.
+  /// The host must outlive the session, and the io_context must run on the thread on which the host
+  /// may be called.
   SendSession(asio::io_context& io, SendOptions options, const PairingCode& code, SendHost& host);
   /// start returns at once; `on_end` is called once, on the session thread, after stop_data().
   void start(std::function<void(const SessionEnd&)> on_end);

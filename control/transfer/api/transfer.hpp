@@ -45,29 +45,29 @@ namespace onehop::api {
 
 // --- events. A member has the name, unit and meaning of the JSON key (docs/json.md).
 
-/// Found: what is sent, all of it. Where a tree is still being looked at when a sender starts, it
-/// comes later.
+/// Found: the totals of all that is sent. It comes later where the sender starts before it has
+/// scanned the whole tree.
 struct Found {
   std::uint64_t files = 0, folders = 0, bytes_total = 0;
-  std::uint64_t hard_links = 0;      ///< of the files: further names of one that is sent as well
+  std::uint64_t hard_links = 0;      ///< among the files: further names of a file that is sent, too
   bool has_more_hard_links = false;  ///< hard_links is a lower bound
 };
 
 struct Started {
   struct Way {
-    std::string interface, to;  ///< what follows --to on the sender; %IF: its own interface
+    std::string interface, to;  ///< the argument of --to on the sender; %IF: its own interface
   };
   std::string role;           ///< "send", "recv"
   std::string to;             ///< sending
-  Found found;                ///< sending; so far, unless:
-  bool is_all_found = false;  ///< there is no more, and no Found follows
+  Found found;                ///< sending; the totals so far, unless:
+  bool is_all_found = false;  ///< these are the final totals, and no Found follows
   std::string listen;         ///< receiving: it can accept
-  std::vector<Way> ways;      ///< receiving: how a sender gets here, best first
+  std::vector<Way> ways;      ///< receiving: how a sender reaches this end, best first
   std::string directory;
   std::string version;
 };
 
-/// Code: the receiver made one, as none was given, or the one before was guessed at too often.
+/// Code: the receiver made a code, because it had none or too many guesses burnt the last one.
 struct Code {
   std::string code;
   std::vector<Started::Way> ways;  ///< best first
@@ -78,50 +78,51 @@ struct PortOpened {
   std::string io_requested, io_used, io_mode, io_reason;
 };
 
-/// StartRate: a sender starts near what an earlier one reached on this path, within its rate_max.
+/// StartRate: the sender starts near the rate that an earlier one reached on this path, within its
+/// rate_max.
 struct StartRate {
   std::int64_t rate_bps = 0;
   std::string peer, interface;
 };
 
-/// InSession: of a service; what follows is of the session of that number, from 1, until the next
-/// one of these. 0: of none.
+/// InSession: of a service. The events that follow belong to the session of that number, from 1,
+/// until the next InSession. 0: to none.
 struct InSession {
   std::uint64_t number = 0;
 };
 
-/// Beat: of a service; the thread in run() lives.
+/// Beat: of a service; the thread in run() is alive.
 struct Beat {};
 
-/// Offer: the question that answer() answers, within 15 minutes: then the session ends with 11.
+/// Offer: asks for answer(). Without an answer within 15 minutes the session ends with 11.
 struct Offer {
   struct File {
     std::string name;            ///< escaped: safe on a terminal
     std::uint64_t bytes = 0;     ///< offered
-    std::string conflict;        ///< why on_exist cannot deal with it; empty: it can
-    bool is_regular = false;     ///< what is there
+    std::string conflict;        ///< why on_exist cannot decide; empty: it can
+    bool is_regular = false;     ///< what exists there
     std::uint64_t existing = 0;  ///< its bytes
   };
   std::uint64_t id = 0;
   std::string peer, directory;
-  std::string device;  ///< the paired device that it is; empty: somebody with the code
-  /// In all, as far as it is known, and what the folder's file system has left.
+  std::string device;  ///< the paired device; empty: a sender with the code
+  /// Totals as far as they are known, and the free space of the folder's file system.
   std::uint64_t files_total = 0, bytes_total = 0, free_bytes = 0;
   std::vector<File> files;
   std::size_t conflicts = 0;
-  bool is_part = false;  ///< of a large tree; of what follows only conflicts are asked about
+  bool is_part = false;  ///< of a large tree; its later parts ask about conflicts only
 };
-/// OfferGone: nobody waits for the answer any more; or it has come.
+/// OfferGone: the offer needs no answer any more, or has one.
 struct OfferGone {
   std::uint64_t id = 0;
 };
-/// Answer to an Offer. accept takes it where there are no conflicts and else refuses; the last four
-/// settle all conflicts that were shown.
+/// Answer to an Offer. accept takes an offer without conflicts and refuses any other; the last four
+/// settle all conflicts of the offer.
 enum class Answer { refuse, accept, resume, skip, rename, overwrite };
 
 /// Buffer: one buffer on the path.
 struct Buffer {
-  std::string scope = "none";  ///< "none": nobody reads it
+  std::string scope = "none";  ///< "none": no sensor reads it
   std::int64_t occupancy_bytes = 0, target_bytes = 0;
   std::optional<std::int64_t> under_bytes, over_bytes;  ///< the safe range
   std::int64_t limit_bytes = 0;                         ///< the law's maximum; 0: none
@@ -142,17 +143,17 @@ struct Progress {
   std::int64_t t_ns = 0;        ///< CLOCK_MONOTONIC
   std::int64_t elapsed_ns = 0;  ///< since the first data frame; 0: none yet
   std::uint64_t bytes_done = 0, bytes_expected = 0;
-  /// Files of which it is known what became of them, and all that are known of; folders are none.
+  /// Files whose outcome is known, and all that are known of; folders do not count.
   std::uint64_t files_done = 0, files_total = 0;
-  bool is_all_known = false;     ///< the tree was read to its end: there are no more bytes or files
-  std::int64_t goodput_bps = 0;  ///< over about the last second
-  std::optional<double> eta_seconds;     ///< none before is_all_known, or where nothing moves
+  bool is_all_known = false;             ///< the tree was read to its end: the totals are final
+  std::int64_t goodput_bps = 0;          ///< over about the last second
+  std::optional<double> eta_seconds;     ///< absent before is_all_known, or while nothing moves
   std::optional<std::int64_t> rate_bps;  ///< granted; sending
   std::int64_t backlog_max_bytes = 0;
   std::string bottleneck;  ///< now; sending
   std::string cap;  ///< which, where that is one: max_rate, max_rate_there, airtime, loss, law
   std::optional<std::int64_t> link_down_ns;  ///< for so long; none: the link is up
-  /// Of the last 2 s: the part that each bottleneck held, in permille; sending.
+  /// Sending: permille of the last 2 s for which each bottleneck was the limit.
   std::map<std::string, std::int64_t> bottleneck_permille;
   bool is_degraded = false;
   std::int64_t srtt_ns = 0;
@@ -180,8 +181,8 @@ struct Interval {
 };
 
 /// FileDone: one offered file is received, or kept as it was. All names are escaped. Without
-/// has_all_files there is none of small files that shared a block or were not read, but where
-/// something else was kept or the receiver has no name for it.
+/// has_all_files small files that shared a block or were not read have a FileDone only if another
+/// version was kept or the receiver has no name for the file.
 struct FileDone {
   std::string name;
   std::uint64_t bytes = 0;
@@ -189,28 +190,28 @@ struct FileDone {
   bool is_verified = false;
   std::string outcome;     ///< "received", "there", "kept", "not_compared", "there_unread",
                            ///< "name_refused", "name_taken"
-  std::string final_name;  ///< the one that it got at the receiver
+  std::string final_name;  ///< its name at the receiver
   std::string path;        ///< the same, with the receiver's folder
 };
 
-/// LeftOut: what a sender found below its folders and does not send: after the look at the folders,
-/// and once more for what vanished since. At both ends: what the receiver's file system has no name
-/// for, as it is found, for the first part of a tree before data flows. Where one of them is a
-/// failure, a run that else succeeds ends with Status::partly_done.
+/// LeftOut: what a sender found below its folders and does not send; emitted after the scan, and
+/// once more for what vanished since. At both ends: entries whose names the receiver's file system
+/// cannot hold, as they are found; those of the first part of a tree before data flows. If an item
+/// is a failure, a run that otherwise succeeds ends with Status::partly_done.
 struct LeftOut {
   struct Item {
     std::string path;  ///< escaped: safe on a terminal
     std::string kind;  ///< unreadable, special, symlink_skipped, symlink_refused, vanished,
                        ///< changed; name_refused, name_taken
     std::string cause;
-    bool is_failure = false;  ///< not of symlink_skipped
+    bool is_failure = false;  ///< false for symlink_skipped
   };
   std::vector<Item> items;
 };
 
-/// Paired: from now on this device and that one know each other.
+/// Paired: this device and that one know each other from now on.
 struct Paired {
-  std::string name;  ///< ours for it
+  std::string name;  ///< our name for it
   std::string fingerprint;
 };
 
@@ -229,12 +230,13 @@ struct Queue {
   std::int64_t underflow_ns_total = 0;
 };
 
-/// End: the account of one session. An Error event comes before that of one that failed. CPU, RSS
+/// End: the account of one session. If the session failed, its Error event comes first. CPU, RSS
 /// and switches are those of the whole process.
 struct End {
   std::string role;
   Status exit_code = Status::done;
-  /// skipped: of bytes_total, what was there already; hole: what lies in holes of the source.
+  /// skipped: bytes of bytes_total that the receiver had already; hole: bytes in holes of the
+  /// source.
   std::uint64_t bytes_total = 0, bytes_skipped_total = 0, bytes_hole_total = 0;
   double seconds = 0, cpu_seconds = 0;
   std::optional<double> softirq_seconds, system_busy_seconds;
@@ -287,33 +289,35 @@ class Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  /// check looks at the options alone. Does not block.
+  /// check validates the options alone. It does not block.
   [[nodiscard]] Error check() const;
 
-  /// open takes what needs privileges and can be had before the peer is known: a sender's port, a
-  /// receiver's named afxdp or dpdk. It may block for a name's look-up, and seconds for a driver.
+  /// open takes what needs privileges and is available before the peer is known: a sender's port, a
+  /// receiver's named afxdp or dpdk. It may block for a name's look-up, and for seconds for a
+  /// driver.
   [[nodiscard]] Error open();
 
   /// set_code takes the code that both ends share: three words, or 20 to 256 printable bytes, kept
-  /// in pages that no core dump has. A receiver without makes one and tells it by a Code event.
+  /// in pages that are left out of core dumps. A receiver without one makes a code and reports it
+  /// by a Code event.
   [[nodiscard]] Error set_code(std::string_view code);
 
-  /// set_devices reads this device's key and the paired ones, as who this process is now; after
-  /// open(). The key is made where there is none and devices are to be paired. A receiver reads
-  /// those that are paired again before each session. Errors: 8, others can read or write what is
-  /// there; 2, no device is called so.
+  /// set_devices reads this device's key and the paired devices with the process's current rights,
+  /// after open(). It makes the key if there is none and devices are to be paired. A receiver reads
+  /// the paired devices again before each session. Errors: 8, others can read or write the files;
+  /// 2, no device has that name.
   [[nodiscard]] Error set_devices(const Devices& devices);
 
-  /// run does the transfer; a receiver takes sessions until it is interrupted, or one with
-  /// is_once. It calls open() where that was not done. The error that it returns was an event.
-  /// When it returns no port is open and no thread runs.
+  /// run does the transfer; a receiver takes sessions until it is interrupted, or one with is_once.
+  /// It calls open() if the caller did not. The error that it returns was also an event. When it
+  /// returns, no port is open and no thread runs.
   [[nodiscard]] Error run();
 
-  /// interrupt ends run() in order with Status::interrupted, within seconds; before run(), run()
-  /// returns at once. Not from a signal handler.
+  /// interrupt ends run() in order with Status::interrupted, within seconds. Before run(), it makes
+  /// run() return at once. Not for signal handlers.
   void interrupt();
 
-  /// answer answers the Offer of that id. An answer to one that is gone is ignored.
+  /// answer answers the Offer with that id, and is ignored if that offer is gone.
   void answer(std::uint64_t offer, Answer answer);
 
  private:
