@@ -32,7 +32,7 @@ class RecvMachine final : public SessionMachine {
 
   /// has_offer: the sender has sent a whole, valid first volume.
   [[nodiscard]] bool has_offer() const noexcept { return has_offer_; }
-  /// has_refused_unsaid: the refusal's reason was not sent to the peer.
+  /// has_refused_unsaid: it refused for a local reason that the peer does not learn.
   [[nodiscard]] bool has_refused_unsaid() const noexcept { return has_refused_unsaid_; }
   /// is_deciding: the host considers a volume, and the sender waits for the answer.
   [[nodiscard]] bool is_deciding() const noexcept { return is_deciding_; }

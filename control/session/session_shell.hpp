@@ -19,13 +19,13 @@
 
 namespace onehop::session {
 
-/// What may wait unsent on the connection before the session waits for the peer to read.
+/// Bytes that may be unsent on the connection before the session waits for the peer to read.
 inline constexpr std::size_t unsent_bytes_max = 4U << 20;
 /// Commands that may wait for room in the engine's ring before the session must stop reading its
 /// control connection.
 inline constexpr std::size_t commands_waiting_max = 4096;
-/// When to look at the ring again while commands wait. Longer: a ring of 1024 digests per look is
-/// all that a comparison gets. Shorter: wake-ups while the engine sleeps.
+/// When to retry while commands wait for the ring. Longer: each retry passes at most a ring of 1024
+/// digests, and a comparison gets no more. Shorter: wake-ups while the engine sleeps.
 inline constexpr Nanos command_retry_pause = 2ms;
 
 class SessionShell {
@@ -35,7 +35,7 @@ class SessionShell {
 
   /// interrupt asks for an orderly end (exit code 7).
   void interrupt();
-  /// end_with asks for an orderly end with `why`, which the peer is told.
+  /// end_with asks for an orderly end with `why`, which the session reports to the peer.
   void end_with(Error why);
 
  protected:
@@ -44,15 +44,16 @@ class SessionShell {
       : io_{io}, host_{host}, channel_{std::move(channel)}, options_{options} {}
   ~SessionShell() = default;
 
-  /// run plays the machine to the end of the session; it has stopped the data path and closed the
-  /// channel when it returns.
+  /// run plays the machine to the end of the session. When it returns, the data path has stopped
+  /// and the channel is closed.
   [[nodiscard]] Task<SessionEnd> run(SessionMachine& machine);
-  /// perform_own performs the actions of one half: WantVolume, Accepted, OfferAgain; Consider,
+  /// perform_own performs the actions of one role: WantVolume, Accepted, OfferAgain; Consider,
   /// TakeOffered.
   virtual void perform_own(Action& action) = 0;
-  /// take_answer gives the machine an answer that came since the last turn.
+  /// take_answer passes the machine an answer that came since the last turn.
   virtual void take_answer() {}
-  /// push_command gives the engine a command as soon as its ring has room; nothing without engine.
+  /// push_command passes a command to the engine as soon as its ring has room; without an engine it
+  /// does nothing.
   void push_command(const Command& command);
 
   asio::io_context& io_;
@@ -64,15 +65,15 @@ class SessionShell {
   void turn();
   void perform_all();
   void perform(Action& action);
-  /// postpone has an action performed again, where `error` says that its way to the peer is gone
-  /// for now, as it may be while data flows. False: it is another error, or lasts too long.
+  /// postpone repeats an action later, if `error` says that the path to the peer is missing for
+  /// now, as may happen while data flows. False: it is another error, or lasts too long.
   [[nodiscard]] bool postpone(const Error& error, Action action);
   void open_data();
   [[nodiscard]] Result<std::string> start_data(const StartData& start);
   void stop_data();
   void change_path(const PathUpdate& update);
   void flush_commands();
-  /// watch_path has the next change of the path wake the session, once.
+  /// watch_path wakes the session once at the next change of the path.
   void watch_path();
   [[nodiscard]] bool can_take_message() const;
   [[nodiscard]] Task<void> wait();
@@ -85,10 +86,10 @@ class SessionShell {
   Instant postponed_until_{};
   std::optional<Instant> postponed_since_;
   std::optional<PathFollower> path_;
-  // A duplicate of the path's, so that a change does not wait for the next poll: an AF_XDP sender
-  // stands still from the moment its link is back until it knows.
+  // A duplicate of the path's fd, so that a change does not wait for the next poll: an AF_XDP
+  // sender stops from the moment its link is back until it gets the update.
   std::optional<asio::posix::stream_descriptor> path_events_;
-  std::shared_ptr<bool> is_path_watched_;  // also held by what waits
+  std::shared_ptr<bool> is_path_watched_;  // shared with the pending wait
 };
 
 }  // namespace onehop::session

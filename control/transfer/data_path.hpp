@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// DataPath: what both hosts of a session drive: port, links, threads, what is read of the link, and
-// the account of it.
+// DataPath: what the hosts of both roles drive: port, links, threads, the sources of link facts,
+// and the account.
 //
 //   thread in run(): session ─▶ host ─▶ DataPath ─▶ starts engine, rate and file threads, joins
 //   them
 //
-// The thread in run() calls all of it.
+// Only the thread in run() calls it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -45,10 +45,11 @@ class DataPath {
   DataPath& operator=(const DataPath&) = delete;
 
   // --- before the session
-  /// open_dpdk starts DPDK for --io dpdk, where it has not been; `local` where it is known by now.
+  /// open_dpdk starts DPDK for --io dpdk, unless it runs already; `local` if it is known by now.
   [[nodiscard]] Result<void> open_dpdk(const std::optional<onehop::Endpoint>& local);
-  /// open_port opens the data port for the way to or from `local`; a second call for the same keeps
-  /// the port. is_small: see PortRequest; what was opened for it is not kept for what is larger.
+  /// open_port opens the data port for the path to or from `local`; a second call for the same path
+  /// keeps the port. is_small: see PortRequest; a port opened for a small session is not kept for a
+  /// larger one.
   [[nodiscard]] Result<void> open_port(const std::string& interface, const IpAddress& local,
                                        std::uint16_t port, bool has_fragments,
                                        bool is_small = false);
@@ -59,11 +60,11 @@ class DataPath {
   [[nodiscard]] Result<session::DataOpened> opened(const session::RouteInfo& route) const;
 
   // --- the session's calls
-  /// pages: of the blocks' memory, most of which a session of small_bytes_max never touches.
+  /// pages: for the blocks' memory, most of which a session of small_bytes_max never touches.
   [[nodiscard]] Mapping::Pages pages() const;
   [[nodiscard]] source::SourceOptions source_options(const session::DataPlan& plan) const;
-  /// start_sending starts all threads of a session whose blocks `worker` makes; start_receiving of
-  /// one whose blocks it takes, for files of these sizes.
+  /// start_sending starts all threads of a session whose blocks come from `worker`; start_receiving
+  /// those of a session whose blocks go to `worker`, for files of these sizes.
   [[nodiscard]] Result<session::EngineRings> start_sending(
       const session::DataPlan& plan, std::unique_ptr<disk::FileWorker> worker);
   [[nodiscard]] Result<session::EngineRings> start_receiving(
@@ -75,18 +76,18 @@ class DataPath {
   [[nodiscard]] Command add_files(std::uint32_t first_file, std::span<const std::uint64_t> sizes);
   /// stop joins engine, file and rate threads, in this order, and keeps what they counted.
   void stop() noexcept;
-  /// follow_path opens on the new interface what an earlier one had: a port of that interface
-  /// alone, and what is read of the link. An Error: it cannot be had there, or no longer, because
-  /// the privileges are gone.
+  /// follow_path opens on the new interface what was open on the last one: a port that is bound to
+  /// one interface, and the sources of link facts. Error: that is not possible there, or not any
+  /// more after the privileges were dropped.
   [[nodiscard]] Result<void> follow_path(const std::string& interface, const PathUpdate& path);
-  /// fall_back goes on over UDP where --io auto took AF_XDP and no frame comes back over it.
+  /// fall_back switches to UDP if --io auto chose AF_XDP and no frame comes back over it.
   [[nodiscard]] Result<void> fall_back();
   void on_fact(const session::SessionFact& fact);
   void emit_progress() const { events_.emit(progress()); }
   /// end: see Account.
   [[nodiscard]] session::SessionEnd end(const session::SessionEnd& end);
 
-  /// arrival is what the receiving end has of the session under way.
+  /// arrival is what has arrived in the running session.
   [[nodiscard]] session::Arrival arrival() const;
 
   [[nodiscard]] Account& account() { return account_; }
@@ -104,20 +105,20 @@ class DataPath {
   [[nodiscard]] crypto::AeadBackend backend_of(const session::DataPlan& plan) const;
 
   // --- data_path_link.cpp
-  /// has_kernel_link: false on a link that DPDK owns whole, where the kernel's interface is that of
-  /// the control connection.
+  /// has_kernel_link: false on a link that DPDK owns; the kernel's interface there is that of the
+  /// control connection.
   [[nodiscard]] bool has_kernel_link() const { return !dpdk_ || !dpdk_->interface().empty(); }
   [[nodiscard]] Result<Limits> limits_on(int ifindex) const;
-  /// open_link_sources finds what can be read of the link below `path`; again where the path has
-  /// changed to another one.
+  /// open_link_sources finds the sources of link facts below `path`; again if the path has changed
+  /// to another one.
   [[nodiscard]] Result<void> open_link_sources(const PathUpdate& path);
   [[nodiscard]] Result<void> reopen_link_sources(const PathUpdate& path);
   void tell_port(const std::string& interface);
   void note_drops() noexcept;
 
   void tick();
-  void tick_rate(Instant now);  ///< where it has no thread of its own: at the end that receives
-  void say_single();            ///< tells once that fragments have ended
+  void tick_rate(Instant now);  ///< at the receiving end, whose rate loop has no thread of its own
+  void say_single();            ///< reports once that fragments have ended
   void close_trace();
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   [[nodiscard]] api::Progress progress() const;
@@ -134,16 +135,16 @@ class DataPath {
   PortRole port_role() const {
     return account_.is_sending() ? PortRole::sending : PortRole::receiving;
   }
-  onehop::Endpoint peer_;       // of the session under way
+  onehop::Endpoint peer_;       // of the running session
   PathUpdate path_;             // of its start, or the newest that has another interface
   unsigned port_ifindex_ = 0;   // 0: of no interface of the kernel
   bool has_fragments_ = false;  // as the port was opened
   bool is_small_ = false;       // likewise
-  unsigned opened_by_ = 0;      // effective user: another one could not open the port anew
+  unsigned opened_by_ = 0;      // effective user: another user could not reopen the port
 
   int ifindex_ = 0;  // of the path that sources and port are open on
   std::optional<link::LinkWatch> link_;
-  // Sending; from the first session on, also where one starts once more.
+  // Sending; from the first session on, also when a session restarts.
   std::optional<link::InterfaceDrops> drops_;
 
   std::unique_ptr<law::Controller> law_;

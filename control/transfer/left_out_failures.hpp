@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LeftOutFailures: what a sender left out though it was to be sent, which is a failure of a run
-// that else succeeded.
+// LeftOutFailures: entries that a sender left out although they were to be sent. They make a run
+// that otherwise succeeded a failure.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Patience: whether a sender waits for a receiver that is gone, and for how long. Time is by
-// CLOCK_BOOTTIME, and begins anew whenever something has arrived. The thread in run().
+// Patience decides whether a sender waits for a receiver that is gone, and how long. Time is
+// measured by CLOCK_BOOTTIME, and restarts when something has arrived. The thread in run().
 #pragma once
 
 #include <optional>
@@ -16,16 +16,17 @@ class Patience {
  public:
   /// `options` outlive it.
   explicit Patience(const api::SendOptions& options) : options_{options} {}
-  /// lasts: the session has ended for a reason that may pass, and there is time left. `path` is
-  /// what its data path counted last.
+  /// lasts: the session ended for a reason that may pass, and time is left. `path` is the last
+  /// report of its data path.
   [[nodiscard]] bool lasts(const session::SessionEnd& end, const PathReport& path);
-  /// is_news: something had arrived in the session that lasts() was asked about.
+  /// is_news: data had arrived in the session that lasts() was called for.
   [[nodiscard]] bool is_news() const noexcept { return has_moved_; }
   [[nodiscard]] static std::string text(const session::SessionEnd& end, const std::string& whom);
   [[nodiscard]] Nanos left() const;
-  /// find_again gives where to try next; nothing: nobody has answered. It takes 100 ms to 1 s.
+  /// find_again returns the address to try next; nullopt: no receiver answered. It takes 100 ms to
+  /// 1 s.
   [[nodiscard]] std::optional<std::string> find_again() const;
-  /// set_device: a paired device receives, and nobody may sit there.
+  /// set_device: the receiver is a paired device, perhaps without a user present.
   void set_device() noexcept { is_device_ = true; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Question: what a receiver asks its user, and the answer that comes from another thread.
+// Question: what a receiver asks its user; the answer comes from another thread.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,7 @@
 
 namespace onehop::transfer {
 
-/// Question: an Offer that waits for its answer. ask() on the thread that prepares, answer() on
-/// any.
+/// Question: an Offer that waits for its answer. The preparing thread asks, any thread answers.
 class Question {
  public:
   std::uint64_t begin() {
@@ -22,12 +21,12 @@ class Question {
     answer_.reset();
     return ++id_;
   }
-  /// wait_answer blocks until there is one; nothing where `stop` or the limit came first.
+  /// wait_answer blocks until there is one; nullopt if `stop` or the limit comes first.
   std::optional<api::Answer> wait_answer(const std::stop_token& stop,
                                          std::chrono::nanoseconds limit) {
     std::unique_lock lock{mutex_};
     (void)has_answer_.wait_for(lock, stop, limit, [this] { return answer_.has_value(); });
-    ++id_;  // what comes later answers nothing
+    ++id_;  // a later answer has no effect
     return answer_;
   }
   void answer(std::uint64_t id, api::Answer answer) {

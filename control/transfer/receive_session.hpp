@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ReceiveSession: the host of a receiver's session: what is done about an offer, and its data path.
-// It serves one session after the other. A receiver that takes several at a time has several.
+// ReceiveSession: the host of a receiver's session: it decides on offers, and owns the data path.
+// It serves one session after the other. A receiver of several sessions at a time has several.
 //
 //   RecvServer ─▶ Receiver (this, too) ─ begin_session() ─▶ ReceiveSession
 //                                                             ├─▶ VolumePreparer
 //                                                             └─▶ DataPath
 //
-// The thread in run() calls all of it, but for answer().
+// The thread in run() calls all of it but answer().
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,19 +25,19 @@ namespace onehop::transfer {
 
 class ReceiveSession : public session::RecvHost {
  public:
-  /// Shared: what the receiver has alike for all of its sessions. It outlives them.
+  /// Shared: what all sessions of the receiver share. It outlives them.
   struct Shared {
     boost::asio::io_context& io;
     const Settings& settings;
     const Events& events;
-    DataPath& path;  ///< of this session host alone
+    DataPath& path;  ///< of this host alone
     std::shared_ptr<sink::TakenRoom> room;
   };
   ReceiveSession(api::ReceiveOptions options, Shared shared);
 
   void answer(std::uint64_t offer, api::Answer answer) { preparer_.answer(offer, answer); }
-  /// begin: the next session is that of `device`, null: somebody with the code. `own` signs what it
-  /// receives.
+  /// begin: the next session is with `device`; null: with a sender that has the code. `own` signs
+  /// the receipt.
   void begin(const pair::KnownPeer& device, const pair::DeviceKey* own);
   /// set_place: the only interface that it may use, empty: any; and its data port, 0: any.
   void set_place(std::string interface, std::uint16_t data_port) {
@@ -66,7 +66,7 @@ class ReceiveSession : public session::RecvHost {
   void on_session_end(const session::SessionEnd& end) override;
 
  protected:
-  /// what_is_kept: what an interrupt now leaves, for people.
+  /// what_is_kept is text for the user: what an interrupt would leave now.
   [[nodiscard]] std::string what_is_kept() const;
   [[nodiscard]] const std::shared_ptr<sink::TakenRoom>& taken_room() const noexcept {
     return preparer_.taken_room();
@@ -74,7 +74,7 @@ class ReceiveSession : public session::RecvHost {
   [[nodiscard]] const std::string& fixed_interface() const noexcept { return fixed_interface_; }
 
   const api::ReceiveOptions options_;
-  session::SessionEnd ended_;  // the newest session, as it was told
+  session::SessionEnd ended_;  // the newest session's end, as reported
 
  private:
   void open_and_prepare(std::shared_ptr<const session::OfferedVolume> offer,
@@ -82,8 +82,8 @@ class ReceiveSession : public session::RecvHost {
   [[nodiscard]] Result<void> open_port(const session::RouteInfo& route, const IpAddress& local);
   [[nodiscard]] Result<void> open_before_files(const IpAddress& peer);
   [[nodiscard]] bool is_small() const;
-  /// A port that is opened for a small offer alone is opened anew for a later session, for which
-  /// the privileges must still be had then.
+  /// A port that was opened for a small offer is opened again for a later session, if the
+  /// privileges still exist then.
   [[nodiscard]] bool can_open_again() const {
     return !options_.before_files || kept_rights() != nullptr;
   }

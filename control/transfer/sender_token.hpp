@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// sender_token: by what a receiver knows again a sender whose connection died (message.hpp,
+// sender_token: how a receiver recognizes a sender whose connection died (message.hpp,
 // SenderToken).
 //
 //   SHA-256(boot id of this machine and user id, code, paths), cut to 16 bytes
@@ -17,9 +17,9 @@
 
 namespace onehop::transfer {
 
-/// sender_token: what lies under the paths has no part in it, for it may change between two runs,
-/// as may what of it is found first. Error where the kernel tells no boot id. Syscalls: open, read,
-/// getuid, getcwd.
+/// sender_token does not depend on the content under the paths, which may change between two runs,
+/// as may the order in which it is found. Error if the kernel reports no boot id. Syscalls: open,
+/// read, getuid, getcwd.
 [[nodiscard]] Result<session::SenderToken> sender_token(const session::PairingCode& code,
                                                         std::span<const std::string> paths,
                                                         const std::string& stream_name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Settings: the options of one transfer with what was read out of them, and the small steps from an
-// option's words to values. Pure but for random_seed(); any thread.
+// Settings: the options of one transfer and the values read from them, and the functions that turn
+// option words into values. Pure but for random_seed(); any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +19,30 @@
 namespace onehop::transfer {
 
 struct Settings : api::Options {
-  law::LawParams params;   ///< with what law_params says
-  std::string params_of;   ///< the law that law_params is for; empty: there was none
-  std::optional<int> tid;  ///< of data frames on Wi-Fi, in place of the one of the priority
+  law::LawParams params;   ///< with the changes in law_params
+  std::string params_of;   ///< the law that law_params is for; empty: it is not given
+  std::optional<int> tid;  ///< of data frames on Wi-Fi, instead of the priority's TID
   /// `onehop bench` compares them.
   crypto::AeadBackend aead = crypto::AeadBackend::automatic;
   std::string rate_memory;  ///< file of RateMemory; empty: none
 };
 
-/// read_settings reads law_params and refuses what no transfer can be made with. Error: 2, and what
-/// choose_core says.
+/// read_settings reads law_params and refuses options that no transfer can run with. Errors: 2, and
+/// those of choose_core.
 [[nodiscard]] Result<Settings> read_settings(const api::Options& options);
 
-/// words_of lists what an option takes that takes a few words: "--io", "--poll".
+/// words_of lists the words that an option accepts: "--io", "--poll".
 [[nodiscard]] std::vector<std::string> words_of(std::string_view option);
 /// check_word refuses a value that words_of() does not list. Error: 2.
 [[nodiscard]] Result<void> check_word(std::string_view option, const std::string& value);
-/// place_of is the place of a checked value among words_of(), 0 for any other.
+/// place_of is the index of a checked value among words_of(), 0 for any other.
 [[nodiscard]] std::size_t place_of(std::string_view option, std::string_view value);
-/// choice is what such an option says. E's values stand in the order of the words.
+/// choice is the value of such an option. E's values stand in the order of the words.
 template <class E>
 [[nodiscard]] E choice(std::string_view option, std::string_view value) {
   return static_cast<E>(place_of(option, value));
 }
-/// check_send_options is of those that a sender alone has.
+/// check_send_options checks the options that only a sender has.
 [[nodiscard]] Result<void> check_send_options(const api::SendOptions& options);
 
 /// Endpoint: HOST[:PORT], V6, [V6][:PORT], or :PORT. host is empty where none was given.
@@ -58,10 +58,10 @@ inline constexpr std::uint16_t default_port = 7411;
 
 /// law_options refer to the words in `settings`.
 [[nodiscard]] law::LawOptions law_options(const Settings& settings);
-/// digest_kind is SHA-256 also where a receipt states digests: what it states must not be one that
-/// can be made for other contents. A receiver that has it requires it of the sender.
+/// digest_kind is SHA-256 also for a receipt, so that a digest in it cannot be made for other
+/// contents. A receiver with a receipt requires it of the sender.
 [[nodiscard]] crypto::DigestKind digest_kind(const api::Options& options);
-/// prefers_chacha20: this end agrees on no other cipher (TlsOptions).
+/// prefers_chacha20: this end accepts no other cipher (TlsOptions).
 [[nodiscard]] bool prefers_chacha20(const Settings& settings);
 /// priority_of is SO_PRIORITY: a TID's, or for background the lowest.
 [[nodiscard]] int priority_of(const Settings& settings);

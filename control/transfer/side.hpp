@@ -28,7 +28,7 @@ class Side {
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> set_code(std::string_view code);
   [[nodiscard]] Result<void> set_devices(const api::Devices& devices);
-  /// run gives the end of a session whose error is an event by now, or the Error that is none yet.
+  /// run returns the end of a session whose error was emitted already, or an Error that was not.
   [[nodiscard]] Result<session::SessionEnd> run();
   void interrupt();
   virtual void answer(std::uint64_t /*offer*/, api::Answer) {}
@@ -42,14 +42,14 @@ class Side {
   /// interrupt_own comes once, on the thread in run(), while run_own() runs io_.
   virtual void interrupt_own() = 0;
 
-  /// use_devices sets what a session is to know of devices.
+  /// use_devices sets the device options of a session.
   void use_devices(session::SessionOptions& options, bool is_pairing) const;
   /// refresh_devices reads again which devices are paired.
   void refresh_devices();
   [[nodiscard]] bool is_interrupted() const noexcept { return is_interrupted_; }
-  /// told emits the error of an end that has no account.
+  /// told emits the error of an end that has no account, and returns the end.
   [[nodiscard]] session::SessionEnd told(const session::SessionEnd& end) const;
-  /// keep writes a device that was introduced, and tells of it.
+  /// keep writes an introduced device, and emits Paired.
   [[nodiscard]] Result<void> keep(pair::Peer device);
 
   Events events_;
@@ -59,7 +59,7 @@ class Side {
   DataPath path_;
   std::optional<session::PairingCode> code_;
   std::shared_ptr<pair::Identity> device_;  // null: there are no paired devices
-  std::string peer_name_;  // sending: the paired device that is sent to; empty: by the code
+  std::string peer_name_;  // sending: the paired device to send to; empty: by the code
 
  private:
   void use_book();

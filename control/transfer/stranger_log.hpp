@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// StrangerLog: which rejected connections are worth a line. Strangers connect as often as they
-// like: an address gets one line a minute, which counts those that were left out since its line
-// before. Pure; the caller gives the time.
+// StrangerLog decides which rejected connections get a line in the log. Strangers connect as often
+// as they like: an address gets one line a minute, with the number of its connections that were
+// left out since its last line. Pure; the caller gives the time.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class StrangerLog {
   /// addresses cannot fill the log.
   static constexpr std::size_t addresses_max = 64;
 
-  /// note gives the number of connections that got no line before this one, when this one gets a
-  /// line: those of its address, and those of addresses that have no place any more.
+  /// note returns the number of connections without a line before this one, if this one gets a
+  /// line: those of its address, and those of addresses that lost their place.
   [[nodiscard]] std::optional<std::uint64_t> note(const IpAddress& address, Instant now);
 
  private:

@@ -2,17 +2,17 @@
 // Admission: which connections may be half open (accepted, not yet authenticated), and when an
 // address may try a code again.
 //
-//   accept ─▶ enter() ─▶ [ strangers: 4 of an address, 16 in all; the oldest gives way ]
+//     accept ─▶ enter() ─▶ [ strangers: 4 of an address, 16 in all; the oldest is closed first ]
 //                rise() ─▶ [ engaged: as many, of their own ]
 //                rise() ─▶ [ proven: as many, of their own  ] ─▶ leave(), with its Hello
 //            begin_attempt(): at once, or a pause after that address's last wrong code
 //
-// Only those of one standing give way to each other, so who has proven the code is out of reach of
-// all who have not.
+// A connection displaces only others of its own standing, so those that have not proven the code
+// cannot displace one that has.
 //
-// It counts by the address that accept() named and by tickets, and asks no socket: one that was
-// reset does not know its peer any more. Pure but for the time that it is given; its memory is
-// bounded whatever strangers do. Session thread.
+// It counts by the address that accept() returned and by tickets, and asks no socket: a socket that
+// was reset does not know its peer any more. Pure: the caller gives the time. Its memory is bounded
+// whatever strangers do. Session thread.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ inline constexpr std::size_t half_open_per_address_max = 4;
 
 /// Standing: how far a half-open connection has got.
 enum class Standing : std::uint8_t {
-  stranger,  ///< nothing of it is known
-  engaged,   ///< it took part in an exchange of the code; to leave unproven costs it a pause
+  stranger,  ///< it has proven nothing
+  engaged,   ///< it took part in an exchange of the code; if it leaves unproven, its address pauses
   proven,    ///< it has shown a binder of the code
 };
 
@@ -40,30 +40,31 @@ class Admission {
  public:
   using Ticket = std::uint64_t;
 
-  /// guess_pause: between the attempts of an address that had a wrong code.
+  /// guess_pause: the pause after a wrong code, before the next attempt of that address.
   explicit Admission(Nanos guess_pause) : guess_pause_{guess_pause} {}
 
-  /// enter lets a connection in. Where there is no room the oldest of its own address gives way, or
-  /// the oldest of the address that holds the most: who has one connection keeps it until as many
-  /// addresses come as there are places. `give_way` is called when this one has to.
+  /// enter admits a connection. Without room the oldest of its own address gives way, or the oldest
+  /// of the address that holds the most: an address with one connection keeps it until as many
+  /// addresses connect as there are places. `give_way` is called when this connection must give
+  /// way.
   [[nodiscard]] Ticket enter(const IpAddress& address, std::function<void()> give_way);
-  /// rise gives it a place among those of a higher standing, where another one may have to give way
-  /// in its turn; nothing where it had given way.
+  /// rise moves it to a higher standing, where another one may have to give way. It does nothing if
+  /// the connection gave way already.
   void rise(Ticket ticket, Standing standing);
-  /// leave frees its place; nothing where it had given way.
+  /// leave frees its place. It does nothing if the connection gave way already.
   void leave(Ticket ticket);
-  /// clear has all of them give way.
+  /// clear makes all of them give way.
   void clear();
   [[nodiscard]] std::size_t half_open() const noexcept { return half_open_.size(); }
 
-  /// begin_attempt lets `address` try a code now, or tells when to ask again. What gives way
-  /// meanwhile has used up nothing.
+  /// begin_attempt lets `address` try a code now, or returns when to ask again. A connection that
+  /// gives way before its attempt has used up nothing.
   [[nodiscard]] std::optional<Instant> begin_attempt(const IpAddress& address, Instant now);
   void note_wrong_code(const IpAddress& address, Instant now);
   /// note_refused: its offer was refused without a reason, or it left before it had proven
-  /// anything; the next attempt comes a pause later.
+  /// anything. The address's next attempt waits for guess_pause.
   void note_refused(const IpAddress& address, Instant now) { note_wrong_code(address, now); }
-  /// note_right_code: who mistyped the code knows it now.
+  /// note_right_code: the address knows the code now, so it need not wait any more.
   void note_right_code(const IpAddress& address) { next_attempts_.erase(address); }
 
  private:

@@ -6,8 +6,9 @@
 //   pop()  ◀─ [ bounded inbox ] ◀─ read loop  ◀─ TLS ◀─ peer
 //
 // It owns the socket and its loops, all on the session thread. The read loop runs for the
-// connection's whole life, so a vanished peer is noticed in every phase. It stops reading while the
-// inbox is full, and TCP then holds the peer back. KeepAlives are sent and taken here. It does not
+// connection's whole life, so it notices a vanished peer in every phase. It stops reading while the
+// inbox is full, and TCP then holds the peer back. It sends and takes KeepAlives itself, and does
+// not interpret other messages.
 // know what the other messages mean.
 #pragma once
 
@@ -42,8 +43,8 @@ using Task = asio::awaitable<T>;
 
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
-  /// `peer` is who was accepted or connected to: a socket that was reset cannot say it any more.
-  /// The channel keeps `tls`.
+  /// `peer` is the accepted or connected address: a socket that was reset does not know it any
+  /// more. The channel keeps `tls`.
   Channel(asio::ip::tcp::socket socket, std::shared_ptr<const TlsContext> tls,
           const SessionLimits& limits, const Endpoint& peer);
   Channel(const Channel&) = delete;
@@ -57,22 +58,21 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   /// send queues a message; nothing is sent after the end.
   void send(const Message& message);
-  /// hold keeps what is sent from here on until hold(false). TCP stays silent then, but for what it
-  /// has not been acknowledged.
+  /// hold(true) queues what is sent until hold(false). Meanwhile TCP only retransmits
+  /// unacknowledged data.
   void hold(bool is_held);
-  /// follow_device binds the connection to `interface` again when that was made anew, before the
-  /// peer's next segment finds nobody. Error: 10 without CAP_NET_RAW.
+  /// follow_device binds the connection to `interface` again after that was created anew, before
+  /// the peer's next segment finds no socket. Error: 10 without CAP_NET_RAW.
   [[nodiscard]] Result<void> follow_device(const std::string& interface);
-  /// send_keepalive sends a KeepAlive when nothing was said for a while
+  /// send_keepalive sends a KeepAlive if nothing was sent for a while
   /// (Liveness::is_early_keepalive_due()).
   void send_keepalive();
-  /// note_life: the peer was heard on another way, and the time of its silence here begins anew. On
-  /// a link that comes and goes TCP's retransmissions may all fall into the gaps while the data
-  /// path goes on.
+  /// note_life restarts the time of silence: the peer was heard on the data path. On a link that
+  /// comes and goes TCP's retransmissions may all fall into the gaps while the data path goes on.
   void note_life() { liveness_.note_received(monotonic_now()); }
   [[nodiscard]] Instant last_received_at() const noexcept { return liveness_.last_received_at(); }
-  /// answers asks the peer for a sign of life; false when none came within `limit`, or the channel
-  /// has ended.
+  /// answers asks the peer for a sign of life; false: none came within `limit`, or the channel
+  /// ended.
   [[nodiscard]] Task<bool> answers(Nanos limit);
   [[nodiscard]] std::size_t unsent_bytes() const noexcept {
     return pending_.size() + writing_.size();
@@ -86,7 +86,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// wait_activity returns when a message is there (or comes), at the end, when woken, or after
   /// `limit`.
   [[nodiscard]] Task<void> wait_activity(Nanos limit);
-  /// wait_turn is wait_activity that leaves messages alone, for a caller that cannot take one now.
+  /// wait_turn is wait_activity that ignores messages, for a caller that cannot take one now.
   [[nodiscard]] Task<void> wait_turn(Nanos limit);
   /// wake ends the wait under way, or the next one.
   void wake();
@@ -94,8 +94,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] ChannelEnd end() const noexcept { return end_; }
   [[nodiscard]] const std::string& end_cause() const noexcept { return end_cause_; }
 
-  /// close sends what is pending and lets the peer read it all before the socket goes. TLS says no
-  /// goodbye.
+  /// close sends what is pending and lets the peer read it all before the socket closes, without a
+  /// close_notify of TLS.
   [[nodiscard]] Task<void> close();
   /// abort closes the socket at once.
   void abort();
@@ -104,11 +104,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] const Endpoint& peer() const noexcept { return peer_; }
   [[nodiscard]] std::string alpn();
   [[nodiscard]] SSL* ssl() { return stream_.native_handle(); }
-  /// peer_burnt: how many codes a receiver said that it had to burn, from handshake() on. Nobody
-  /// vouches for it.
+  /// peer_burnt: how many codes a receiver claims to have burnt, from handshake() on. The number is
+  /// not authenticated.
   [[nodiscard]] std::size_t peer_burnt() const noexcept { return peer_burnt_; }
   /// device is the paired device at the other end, proven once handshake() succeeded; null: the
-  /// code was.
+  /// code was proven.
   [[nodiscard]] const pair::KnownPeer& device() const noexcept { return device_; }
 
  private:

@@ -11,7 +11,7 @@
 
 namespace onehop::session {
 
-/// ConnectState lets an interrupt reach whatever is under way.
+/// ConnectState lets an interrupt cancel the wait that is running.
 struct ConnectState {
   bool is_interrupted = false;
   std::function<void()> cancel;  ///< set while something waits
@@ -21,15 +21,15 @@ struct ConnectState {
   }
 };
 
-/// find_route_to is find_route() for the first address of a name, for what has to be opened while
-/// the privileges are there. Blocks. Errors: 3 where there is no such name yet; find_route()'s.
+/// find_route_to is find_route() for the first address of a name, for what must be opened before
+/// privileges are dropped. Blocks. Errors: 3 if the name has no address yet; find_route()'s.
 [[nodiscard]] Result<RouteInfo> find_route_to(const std::string& host,
                                               const std::string& interface);
 
-/// connect_and_authenticate resolves the name, tries each address in turn, and again until
-/// options.limits.connect has gone, as long as nobody is there (refused, unreachable, closed during
-/// the handshake). A wrong code is final, and so is who leaves three times with our proof in hand:
-/// that would be a guess each.
+/// connect_and_authenticate resolves the name and tries each address in turn, again and again until
+/// options.limits.connect has passed, as long as no receiver answers (refused, unreachable, closed
+/// during the handshake). A wrong code is final. So is a peer that disconnects three times after it
+/// received our proof: each time may be a guess.
 [[nodiscard]] Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
     asio::io_context& io, std::shared_ptr<const TlsContext> tls, const SendOptions& options,
     SessionHost& host, ConnectState& state);

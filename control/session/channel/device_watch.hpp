@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// DeviceWatch: tells when an interface was made anew. A socket that is bound to one (--iface) holds
-// its number, which the next of the same name (a group of Wi-Fi Direct, an adapter that was pulled)
-// does not have. It sleeps until the kernel tells of links. Session thread only.
+// DeviceWatch reports when an interface was created anew. A socket that is bound to one (--iface)
+// holds its number, and the next interface of that name (a group of Wi-Fi Direct, an adapter that
+// was plugged in again) has another. It sleeps until the kernel reports a change of links. Session
+// thread only.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -34,7 +35,7 @@ class DeviceWatch {
     return std::unique_ptr<DeviceWatch>{new DeviceWatch{io, std::move(links), fd, interface}};
   }
 
-  /// wait_anew returns true when the interface is there under another number than before, and false
+  /// wait_anew returns true when the interface exists under another number than before, and false
   /// after close().
   [[nodiscard]] Task<bool> wait_anew() {
     for (;;) {

@@ -4,17 +4,17 @@
 //   accept ─▶ [ half open: admission.hpp ] ─▶ TLS ─▶ Hello ─▶ free? ── yes ──▶ RecvSession
 //                                                              └ no: Busy ─▶ [ wait ] ──┘
 //
-// A stranger can cost us at most half_open_max connections of about 70 KiB for ten seconds, and
-// never the running session, nor who has proven the code; where they are too many the oldest gives
-// way. After a wrong code an address may try one each guess_pause. A code that can be guessed is
-// burnt by failed_proofs_max wrong ones over all addresses: the host makes another one, after a
-// pause that grows, or with is_once the server ends with exit code 4. A running session may finish
-// first. What counts is the code at the moment of a proof, on whichever connection (tls.hpp). A
-// strong code is never burnt, else anybody could end us.
+// A stranger can cost at most half_open_max connections of about 70 KiB for ten seconds, and never
+// the running session, nor a sender that has proven the code; when there are too many, the oldest
+// is closed. After a wrong code an address may try again after guess_pause. A code that can be
+// guessed is burnt by failed_proofs_max wrong proofs over all addresses: the host makes another
+// one, after a pause that grows, or with is_once the server ends with exit code 4. A running
+// session may finish first. A proof is checked against the code at that moment, on every connection
+// (tls.hpp). A strong code is never burnt; otherwise any stranger could end the server.
 //
-// Senders that come while a session runs wait for it. Who proves to be its sender, and whose old
-// connection does not answer, takes its place; a session that hardly moves ends when somebody waits
-// (progress_floor.hpp). Session thread, but for interrupt().
+// Senders that come while a session runs wait for it. A connection that proves to be that session's
+// sender takes over if the old connection does not answer. A session that hardly moves ends when
+// another sender waits (progress_floor.hpp). Session thread, but for interrupt().
 #pragma once
 
 #include <functional>
@@ -34,8 +34,8 @@ class RecvServer {
   virtual ~RecvServer() = default;
   /// start binds and listens (on_listening follows at once), or fails. `on_end` is called once on
   /// the session thread: with the session's end when is_once, with exit code 4 after too many wrong
-  /// codes, with 7 after an interrupt (0 when no session was under way and one had succeeded). The
-  /// host was told before (on_session_end), but for the last.
+  /// codes, with 7 after an interrupt (0 when no session was running and one had succeeded). The
+  /// host got each end before (on_session_end), but for the last.
   [[nodiscard]] virtual Result<void> start(std::function<void(const SessionEnd&)> on_end) = 0;
   /// interrupt stops listening and ends the session in order. Any thread; not from a signal
   /// handler.

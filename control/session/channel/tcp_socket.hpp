@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// TCP sockets that no child inherits. Asio opens and accepts without SOCK_CLOEXEC, and what is set
+// TCP sockets that no child inherits. Asio opens and accepts without SOCK_CLOEXEC, and setting it
 // afterwards is too late for a child that another thread starts in between.
 #pragma once
 
@@ -25,7 +25,7 @@ void open_tcp(Socket& socket, const boost::asio::ip::tcp& protocol,
     (void)fd.release();
 }
 
-/// accept_tcp takes a connection that waits; would_block: there is none. `protocol` is the
+/// accept_tcp accepts a waiting connection; would_block: there is none. `protocol` is the
 /// acceptor's. Syscalls: accept4.
 inline void accept_tcp(boost::asio::ip::tcp::acceptor& acceptor,
                        const boost::asio::ip::tcp& protocol, boost::asio::ip::tcp::socket& socket,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Turns: which sessions a receiver runs, and whose turn it is when there is room for another one.
-// Session thread. Internal to control/session.
+// Turns: which sessions a receiver runs, and which waiting sender is next. Session thread. Internal
+// to control/session.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Turns {
   [[nodiscard]] bool has_room_for(const SenderToken& sender) const {
     return sessions.size() < sessions_max && session_of(sender) == nullptr;
   }
-  /// next is who is served first of those that wait; null: nobody can be yet.
+  /// next is the first waiting sender that can be served now; null: none can.
   [[nodiscard]] std::shared_ptr<Channel> next() const {
     const auto at =
         std::ranges::find_if(waiting, [&](auto& one) { return has_room_for(one.sender); });
@@ -42,7 +42,7 @@ struct Turns {
   }
 };
 
-/// watch_progress ends a session that hardly moves: it may take its time, but not others' time.
+/// watch_progress ends a session that hardly moves while others wait.
 [[nodiscard]] Task<void> watch_progress(std::shared_ptr<RecvSession> session, const Turns& turns,
                                         const RecvOptions& options);
 

@@ -5,13 +5,13 @@
 //
 //   three words   33 bits, from the list of words.hpp: what recv shows
 //   made          130 bits and two check letters (code_form.hpp)
-//   own           20 to 256 printable bytes that somebody chose
+//     own           20 to 256 printable bytes that a user chose
 //
-// No form can be guessed by whoever records what passes. A guess takes a connection, and all but a
-// made code are burnt by a few wrong ones.
+// A recorded exchange does not help to guess any of them. Each guess takes a connection, and a few
+// wrong ones burn every code but a made one.
 //
 // Codes live in SecretBytes: pages of their own that are left out of core dumps and wiped before
-// they go. They are never part of argv, of a log or of an Error. The program calls
+// they are freed. They are never part of argv, of a log or of an Error. The program calls
 // crypto::forbid_core_dumps() before it reads one.
 #pragma once
 
@@ -49,16 +49,16 @@ class SecretBytes {
 inline constexpr std::size_t code_bytes_min = 20;
 inline constexpr std::size_t code_bytes_max = 256;
 
-/// PairingCode is a code in the one form that both ends have, however it was typed. Copies share
-/// its pages.
+/// PairingCode is a code in the one form that both ends use, however it was typed. Copies share its
+/// pages.
 class PairingCode {
  public:
   /// from_text fails with exit code 2. The text does not appear in the error. In words and in a
-  /// made code capitals, spaces, dashes and dots do not matter; another code is taken as it is, but
-  /// for white space at both ends.
+  /// made code capitals, spaces, dashes and dots do not matter; any other code is used as it is,
+  /// without white space at both ends.
   [[nodiscard]] static Result<PairingCode> from_text(std::string_view text);
   [[nodiscard]] std::string_view text() const noexcept;
-  /// is_made: by make_code(). Nobody can guess it, so guesses need not burn it.
+  /// is_made: from make_code(). It cannot be guessed, so guesses need not burn it.
   [[nodiscard]] bool is_made() const noexcept;
 
  private:
@@ -78,9 +78,9 @@ struct CodeSource {
   bool is_hidden = false;  ///< do not show what is typed
 };
 /// read_code takes the code from the file, else from ONEHOP_CODE (whose value is then wiped from
-/// the environment), else from the terminal, three times where it cannot be right: a slip in a made
-/// code is named. So is a word that is not in the list, which is asked for again. It may block on
-/// the terminal or the file. Syscalls: open, read, tcsetattr.
+/// the environment), else from the terminal, where it asks up to three times: it reports a typing
+/// error in a made code, or a word that is not in the list. It may block on the terminal or the
+/// file. Syscalls: open, read, tcsetattr.
 [[nodiscard]] Result<PairingCode> read_code(const CodeSource& source);
 
 }  // namespace onehop::session

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Account: what is known of the session under way, and its sum at the end. Whoever learns a fact
-// writes it into `facts`. The thread in run() alone.
+// Account: what is known of the running session, and its sum at the end. Its observers write facts
+// into `facts`. The thread in run() alone.
 #pragma once
 
 #include <algorithm>
@@ -30,69 +30,70 @@ class Account {
 
   api::End facts;
   session::Phase phase = session::Phase::connecting;
-  std::uint64_t bytes_expected = 0;  ///< in all, as far as that is known
+  std::uint64_t bytes_expected = 0;  ///< in all, as far as it is known
   std::uint64_t files_expected = 0;  ///< the same of files
   bool is_all_known = false;         ///< there are no more
-  std::uint64_t files_done = 0;      ///< of which it is known what became of them
-  std::uint64_t bytes_offered = 0;   ///< receiving: of them, what has been offered
-  bool is_stream = false;            ///< the session is one: nothing of it is kept
-  /// on_restart() was called: what is skipped since then came in this session.
+  std::uint64_t files_done = 0;      ///< files whose outcome is known
+  std::uint64_t bytes_offered = 0;   ///< receiving: bytes offered so far
+  bool is_stream = false;            ///< nothing of a stream is kept
+  /// on_restart() was called: what is skipped since then arrived in this session.
   bool has_restarted = false;
   const pair::DeviceKey* signer = nullptr;  ///< of the receipt; null: it is not signed
-  rate::RateState last_state;  ///< of the data path that ended; the packets of all of them
+  rate::RateState last_state;  ///< of the data path that ended; its packets count all data paths
   RecentRate recent, recent_files;
   std::array<RecentRate, 3> recent_drains;  // in the order of api::buffer_names
   UsageMeter usage;
   Instant first_data_at{}, all_arrived_at{}, ended_at{};
   std::optional<Instant> link_down_since;
 
-  /// has_data: data of this session has flowed, so there is something that an interrupt keeps.
+  /// has_data: data of this session has flowed, so an interrupt keeps something.
   [[nodiscard]] bool has_data() const { return first_data_at != Instant{}; }
   [[nodiscard]] bool is_sending() const { return facts.role == "send"; }
-  /// bytes_absent: of those that are expected or offered, what is known not to come: it is there, a
-  /// hole, or in a file that is not taken.
+  /// bytes_absent: bytes expected or offered that will not arrive, because they exist already, are
+  /// a hole, or belong to a file that is not taken.
   [[nodiscard]] std::uint64_t bytes_absent() const { return bytes_absent_; }
-  /// bytes_to_arrive: of those that are expected, in the data path that runs.
+  /// bytes_to_arrive: bytes expected in the running data path.
   [[nodiscard]] std::uint64_t bytes_to_arrive() const {
     return bytes_expected - std::min(bytes_expected, bytes_absent_);
   }
 
   /// note_drains is for recent_drains, about ten times a second.
   void note_drains(Instant now, const PathReport& path) noexcept;
-  /// files_total is never less than what is done: a peer says how many there will be.
+  /// files_total is never less than the files done: a peer announces the number.
   [[nodiscard]] std::uint64_t files_total() const { return std::max(files_expected, files_done); }
   /// phase_at is the phase once `bytes` have arrived: a receiver knows all digests before it has
   /// all data, for the sender reads ahead.
   [[nodiscard]] session::Phase phase_at(std::uint64_t bytes) const;
-  /// eta_seconds is the time that is left once `bytes_done` have arrived. Nothing: the list has no
-  /// end yet, or nothing moves.
+  /// eta_seconds is the time left once `bytes_done` have arrived; nullopt: the list is not
+  /// complete, or nothing moves.
   [[nodiscard]] std::optional<double> eta_seconds(std::uint64_t bytes_done) const;
-  /// set_place: between whom the session is, and into which folder of the receiver the files go.
+  /// set_place records the peer, and the folder of the receiver.
   void set_place(std::string peer, const std::string& folder);
-  /// learn counts what the session has learnt, and tells the user what is for them.
+  /// learn counts a fact that the session reports, and shows the user what concerns the user.
   void learn(const session::SessionFact& fact);
-  /// tell_unnamed emits a LeftOut of the entries since the last one whose names the receiver's file
-  /// system cannot hold.
+  /// tell_unnamed emits a LeftOut of the entries since its last call whose names the receiver's
+  /// file system cannot hold.
   void tell_unnamed();
-  /// on_left_out: sending; the entry is not offered again after a restart.
+  /// on_left_out: sending; a restart does not offer the entry again.
   void on_left_out(const list::ManifestEntry& entry);
-  /// begin_receipt begins the session's receipt, where one is asked for. Error: 8.
+  /// begin_receipt begins the session's receipt, if one is asked for. Error: 8.
   [[nodiscard]] Result<void> begin_receipt();
   /// on_restart: a source changed, and what is not done is offered again.
   void on_restart();
-  /// say_notices: a law cannot print. It raises a bit, and each bit's sentence is said once.
+  /// say_notices: a law cannot print. It sets a bit, and the account emits the text of each bit
+  /// once.
   void say_notices(const rate::RateState& state);
-  /// tick emits an Interval where one is due. `bytes` have arrived.
+  /// tick emits an Interval if one is due. `bytes` have arrived.
   void tick(Instant now, std::uint64_t bytes, const rate::RateState& state);
   /// close_data keeps the last state of a data path that ended.
   void close_data(const rate::RateState& state);
 
-  /// set_start gives the law what an earlier run reached on this path, and notes the path.
+  /// set_start sets the law's start rate from an earlier run on this path, and notes the path.
   void set_start(const std::string& peer, law::SafeRangeParams& params);
-  /// end closes the receipt, emits the error and the end event, and remembers the rate of a
-  /// success. `end`, or the error of the receipt where there was none.
+  /// end closes the receipt, emits the error and the end event, and stores the rate of a success.
+  /// It returns `end`, or the receipt's error if `end` had none.
   [[nodiscard]] session::SessionEnd end(session::SessionEnd end);
-  /// forget_session: the next one of a receiver that goes on counts from nothing.
+  /// forget_session: a receiver's next session counts from zero.
   void forget_session();
 
  private:
@@ -111,10 +112,10 @@ class Account {
 
   const Events& events_;
   const Settings& settings_;
-  api::LeftOut unnamed_;                                    // not told yet
+  api::LeftOut unnamed_;                                    // not emitted yet
   std::unordered_map<std::uint32_t, std::uint64_t> holes_;  // bytes, of files under way
   std::uint64_t bytes_absent_ = 0;
-  std::uint64_t bytes_over_ = 0;      // of the entries that are done, whatever became of them
+  std::uint64_t bytes_over_ = 0;      // of the entries whose outcome is known
   std::unique_ptr<Receipt> receipt_;  // of the session under way; null: none
   std::uint32_t notices_said_ = 0;
   std::optional<RememberedRate> path_used_;  // sending: whose rate is worth remembering

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RateMemory: the rate that the last run reached, per peer and interface, so that the next one
-// starts near it.
+// RateMemory stores the rate that the last run reached, per peer and interface, as the start rate
+// of the next one.
 //
-// A hint and nothing more: a file that is missing, damaged or of somebody else costs the hint.
+// It is only a hint: without it, or with a damaged or foreign file, the transfer starts slower.
 // Set-up code and the end of a run, one thread; two programs at once may lose one of the two
 // entries, never the file.
 #pragma once
@@ -39,10 +39,10 @@ class RateMemory {
   [[nodiscard]] Result<std::optional<BytesPerSecond>> recall(const std::string& peer,
                                                              const std::string& interface) const;
 
-  /// remember puts the entry first and replaces the file as a whole; what cannot be read of it is
-  /// dropped. Syscalls: mkdir, open, pwrite, rename.
+  /// remember puts the entry first and replaces the whole file; it drops what cannot be read.
+  /// Syscalls: mkdir, open, pwrite, rename.
   [[nodiscard]] Result<void> remember(const RememberedRate& path) const;
-  /// make_folder makes the file's, and those above it, for this user alone; what went wrong shows
+  /// make_folder creates the file's folder and its parents, for this user alone; an error shows
   /// when the file is opened. Syscalls: mkdir.
   void make_folder() const;
 

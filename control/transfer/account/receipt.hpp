@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Receipt: a file that says of one session what was delivered, entry by entry, and a root over all
-// of it that is the same at both ends (docs/receipt.md defines it).
+// Receipt: a file that lists what one session delivered, entry by entry, with a root over all of it
+// that is the same at both ends (docs/receipt.md defines it).
 //
 //   open ─▶ add() .. on_volume_over() ─▶ [ nameless file ] ─▶ close() ─▶ FILE
 //
-// Entries are told of in any order, and written in that of the offer: those of a volume when it is
-// over. So the memory is that of the volumes under way. The thread in run() calls it, and it may
-// block on the disk. An error on the way is kept for close(): nothing that is delivered depends on
-// it.
+// Entries are added in any order, and written in the order of the offer: those of a volume when it
+// is over. So the memory is that of the open volumes. The thread in run() calls it, and it may
+// block on the disk. An error is kept for close(), because the transfer does not depend on the
+// receipt.
 #pragma once
 
 #include <array>
@@ -39,19 +39,18 @@ class Receipt {
   Receipt(const Receipt&) = delete;
   Receipt& operator=(const Receipt&) = delete;
 
-  /// add takes what became of an entry, once per entry of a volume.
+  /// add records the outcome of an entry, once per entry of a volume.
   void add(const list::ManifestEntry& entry, const session::FileDone& done,
            std::string_view digest_kind);
   /// on_volume_over: the oldest volume had so many entries, and all were added.
   void on_volume_over(std::size_t entries);
-  /// on_restart: what was added of files stands; all else is offered again, folders too.
+  /// on_restart keeps what was added of files; all else is offered again, folders too.
   void on_restart();
 
-  /// close writes the account, signs all of it where there is a `signer`, and gives the file its
-  /// name, over what has it. `is_complete`: every
-  /// entry that was offered was added. A receipt that is not complete and lists nothing leaves no
-  /// file. The root as text; empty where it is not complete. Error: 8. Syscalls: pwrite, fsync,
-  /// linkat, rename.
+  /// close writes the account, signs everything if there is a `signer`, and gives the file its
+  /// name, replacing any file there. `is_complete`: every offered entry was added. A receipt that
+  /// is not complete and lists nothing leaves no file. Returns the root as text; empty if it is not
+  /// complete. Error: 8. Syscalls: pwrite, fsync, linkat, rename.
   [[nodiscard]] Result<std::string> close(const api::End& end, bool is_complete,
                                           const pair::DeviceKey* signer = nullptr);
 
@@ -75,7 +74,7 @@ class Receipt {
 
   const std::string file_;
   const Fd fd_;
-  std::string temporary_;  // its name; empty: it has none
+  std::string temporary_;  // its name; empty: none
   std::string buffer_;
   std::uint64_t offset_ = 0;              // of the buffer in the file
   int errno_value_ = 0;                   // the first error

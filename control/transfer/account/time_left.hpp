@@ -3,9 +3,9 @@
 //
 //   bytes: left / rate          files: left / rate          the larger of both
 //
-// Of many small files the receiver does so many a second, whatever the link can carry. Of large
-// ones their number says nothing: one that takes a minute does not make a minute of each that
-// follows. So files count while those that are done now are small.
+// With many small files the receiver finishes a number of files per second, whatever the link can
+// carry. With large ones the number says nothing: one that takes a minute does not mean a minute
+// for each that follows. So files count only while the files done now are small.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ namespace onehop::transfer {
 struct Left {
   std::uint64_t bytes = 0, files = 0;
 };
-/// Pace: of about the last seconds.
+/// Pace: over about the last seconds.
 struct Pace {
   double bytes_per_s = 0, files_per_s = 0;
 };
 
-/// time_left is in seconds; nothing: what is left does not move.
+/// time_left is in seconds; nullopt: what is left does not move.
 [[nodiscard]] inline std::optional<double> time_left(const Left& left, const Pace& pace) {
   const bool are_small =
       pace.files_per_s > 0 &&

@@ -16,9 +16,9 @@ class UsageMeter {
  public:
   /// open_span starts the span that system time is counted over (at the first data frame).
   void open_span();
-  /// open_softirq starts the span of softirq time, once: later than the other, because it has to
-  /// find threads in a list of all processes. What is over before has no such figure, which the
-  /// kernel gives in steps of 10 ms.
+  /// open_softirq starts the span of softirq time, once: later than the other, because it searches
+  /// the list of all processes for threads. A session that ends earlier has no such figure, which
+  /// the kernel counts in steps of 10 ms.
   void open_softirq();
   void close_span();
 

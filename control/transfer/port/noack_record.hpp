@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// NoAckRecord: the note that onehop has set an interface's no-ack map, since the kernel tells
-// nobody which map is set.
+// NoAckRecord: the record that onehop has set an interface's no-ack map, since the kernel does not
+// report which map is set.
 //
 //   /run/onehop-noack/NETNS-IFINDEX    there and locked: someone will undo it;  there and not
 //   locked: a map is left over
 //
-// The lock is the process's, so that it ends with it, however that ends. Written by NoAckKeeper,
-// read by `onehop doctor`.
+// The process holds the lock, so it ends with the process, however that ends. NoAckKeeper writes
+// the record, `onehop doctor` reads it.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@
 
 namespace onehop::transfer {
 
-/// Not /run/onehop, which `onehop watch` keeps closed to others: a user's doctor is to find the
-/// note as well.
+/// Not in /run/onehop, which `onehop watch` keeps closed to others: a user's doctor must find the
+/// record, too.
 inline constexpr const char* noack_record_folder = "/run/onehop-noack";
 
 class NoAckRecord {
  public:
-  /// make writes the note for `ifindex` of this network namespace and locks it. Error
-  /// io_unavailable: another onehop has set the map and will undo it, which would undo ours.
+  /// make writes the record for `ifindex` of this network namespace and locks it. Error
+  /// io_unavailable: another onehop has set the map and will clear it, which would clear ours.
   /// Syscalls: mkdir, stat, open, flock.
   [[nodiscard]] static Result<NoAckRecord> make(const std::string& folder, int ifindex);
-  /// remove: the map is undone. Syscalls: unlink, close.
+  /// remove: the map has been cleared. Syscalls: unlink, close.
   void remove() noexcept;
 
  private:

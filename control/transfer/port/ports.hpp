@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The table of ports, and OpenPort: the one that the options, the interface and the privileges led
-// to, and why. A new port is a member of AnyPort and a row of port_kinds; options, doctor,
+// The table of ports, and OpenPort: the port that the options, the interface and the privileges led
+// to, and the reason. A new port is a member of AnyPort and a row of port_kinds; options, doctor,
 // --version and the opening read them. Set-up code, one thread.
 #pragma once
 
@@ -45,9 +45,9 @@ using AnyPort = std::variant<std::unique_ptr<UdpPort>
 /// different ports.
 enum class PortRole : std::uint8_t { sending, receiving };
 
-/// What is over before AF_XDP pays: its program and memory take 46 million instructions and 50 to
-/// 100 ms, and save 0.1 instructions a byte (tests/vm/cpu.json). Too low: a small transfer takes
-/// as long as a larger one. Too high: the last of those instructions are not saved.
+/// Below this size AF_XDP does not pay: its program and memory take 46 million instructions and 50
+/// to 100 ms, and save 0.1 instructions a byte (tests/vm/cpu.json). Too low: a small transfer takes
+/// as long as a larger one. Too high: larger transfers miss the saving.
 inline constexpr std::uint64_t small_bytes_max = 16 << 20;
 
 /// PortRequest: what a port is opened for. `local` may have port 0. `dpdk` is there for dpdk alone,
@@ -70,13 +70,13 @@ struct Opened {
 
 struct PortKind {
   std::string_view name;      ///< the word of --io, and PortInfo::io
-  std::string_view missing;   ///< why this build does not have it; empty: it has
+  std::string_view missing;   ///< why this build does not have it; empty: it does
   std::string_view packages;  ///< what to install for it
   bool is_in_auto = false;    ///< `auto` may take it
   /// Frames pass the interface's queue discipline as a socket's do, which sees them leave.
   bool has_own_qdisc = false;
   bool can_fragment = false;  ///< carries datagrams of 64 KB in IP fragments
-  /// Needs one interface, so that a receiver opens it before it listens.
+  /// Bound to one interface, so a receiver opens it before it listens.
   bool is_bound = false;
   Result<Opened> (*open)(const PortRequest&) = nullptr;
 };
@@ -126,9 +126,9 @@ inline constexpr std::array port_kinds{
 
 class OpenPort {
  public:
-  /// open opens what --io asks for. A named io that is not to be had is an error; auto takes AF_XDP
-  /// where that is cheaper in this role, else UDP, and says why. Needs the privileges of the io; no
-  /// file is touched.
+  /// open opens what --io asks for. A named io that is unavailable is an error; auto chooses AF_XDP
+  /// if that is cheaper in this role, else UDP, and says why. It needs the privileges of the io,
+  /// and touches no file.
   [[nodiscard]] static Result<OpenPort> open(const PortRequest& request);
 
   [[nodiscard]] PortInfo info() const;
@@ -138,18 +138,19 @@ class OpenPort {
   /// connect names the one peer that frames come from and go to.
   [[nodiscard]] Result<void> connect(const onehop::Endpoint& peer);
 
-  /// move_to opens on `interface` what only one interface has, for the running engine, which takes
-  /// it with the next path update. A port that the kernel routes for has nothing to do.
+  /// move_to reopens a port that is bound to one interface on `interface`, for the running engine,
+  /// which switches to it with the next path update. A port that the kernel routes for has nothing
+  /// to do.
   [[nodiscard]] Result<void> move_to(const std::string& interface);
 
   /// other_io is what fall_back() would take; empty: this port has no other.
   [[nodiscard]] std::string_view other_io() const;
-  /// fall_back has the engine go over to UDP on the same port number, where --io auto took AF_XDP
-  /// and frames are lost there. `is_running`: there is an engine.
+  /// fall_back switches the engine to UDP on the same port number, if --io auto chose AF_XDP and
+  /// frames are lost there. `is_running`: there is an engine.
   [[nodiscard]] Result<void> fall_back(const PortRequest& request, const onehop::Endpoint& peer,
                                        bool is_running);
 
-  /// visit calls `work` with the port itself, for what drives it without an engine.
+  /// visit calls `work` with the port itself, for callers that drive it without an engine.
   template <class Work>
   void visit(Work work) {
     std::visit([&](auto& port) { work(*port); }, opened_.port);
