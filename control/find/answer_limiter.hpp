@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AnswerLimiter: how often questions are answered, whatever is asked. Pure but for the time that it
-// is given; one thread.
+// AnswerLimiter limits how often questions are answered, whatever is asked. Pure; the caller gives
+// the time; one thread.
 //
-// Whoever forges the sender of a question has the answer go to somebody else. So few leave in a
-// second that this is no weapon, and as many are remembered as left in that second: no more.
+// A forged sender address redirects an answer to a victim. So the number of answers per second is
+// too small for an attack, and only the askers of the last second are remembered.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace onehop::find {
 
 class AnswerLimiter {
  public:
-  /// Too low: a room full of people who all look at once is not answered. Too high: see above.
+  /// Too low: many users who search at once get no answer. Too high: see above.
   static constexpr std::size_t per_asker_max = 10, total_max = 50;
   static constexpr Nanos window = 1s;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The links of this machine on which receivers are looked for, and the sockets for that.
-//
-// Loopback, tunnels and what has no neighbours are left out: they are no hop that files take.
+// The links of this machine on which it looks for receivers, and the sockets for that. Loopback,
+// tunnels and links without neighbours are left out: files do not travel over them in one hop.
 #pragma once
 
 #include <cstdint>
@@ -45,31 +44,31 @@ struct Link {
 /// Syscalls: those of getifaddrs(); access.
 [[nodiscard]] std::vector<Link> list_links(const std::string& interface = {});
 
-/// open_group_socket gets what is sent to the group on that link, and nothing else: it is bound to
-/// the group's address, so what comes to an address of ours, as data does, goes by it. Several
-/// programs may have one. What it sends comes from the group's port. Syscalls: socket, setsockopt,
-/// bind.
+/// open_group_socket receives what is sent to the group on that link, and nothing else: it is bound
+/// to the group's address, so datagrams to this machine's address, such as data frames, do not
+/// reach it. Several programs may have one. It sends from the group's port. Syscalls: socket,
+/// setsockopt, bind.
 [[nodiscard]] Result<Fd> open_group_socket(const Link& link, bool is_v6);
-/// open_asking_socket has a port that the kernel chooses. Syscalls: socket, setsockopt, bind.
+/// open_asking_socket gets a port from the kernel. Syscalls: socket, setsockopt, bind.
 [[nodiscard]] Result<Fd> open_asking_socket(bool is_v6);
 
 /// Reach: how far a datagram to the group goes.
 enum class Reach : std::uint8_t { link, self };
-/// send_to_group sends over that link. What reaches ourselves alone comes in by the link's device,
-/// as if another machine had sent it, and a firewall does with it what it does with all. False:
-/// errno says why not. Syscalls: setsockopt, sendto.
+/// send_to_group sends over that link. A datagram with Reach::self comes in through the link's
+/// device as if another machine had sent it, and a firewall treats it so. False: errno has the
+/// reason. Syscalls: setsockopt, sendto.
 [[nodiscard]] bool send_to_group(int fd, const Link& link, bool is_v6, std::uint16_t port,
                                  std::span<const std::byte> datagram, Reach reach = Reach::link);
-/// send_answer sends from `source`, where one is named. Syscalls: sendmsg.
+/// send_answer sends from `source`, if it is given. Syscalls: sendmsg.
 void send_answer(int fd, const Endpoint& to, const std::optional<IpAddress>& source,
                  std::span<const std::byte> datagram);
 
 struct Datagram {
   std::span<const std::byte> bytes;
   Endpoint from;
-  unsigned ifindex = 0;  ///< that it came over
+  unsigned ifindex = 0;  ///< the interface it arrived on
 };
-/// receive_datagram: nothing where none waits. Syscalls: recvmsg.
+/// receive_datagram: nullopt if none waits. Syscalls: recvmsg.
 [[nodiscard]] std::optional<Datagram> receive_datagram(int fd, std::span<std::byte> into);
 
 }  // namespace onehop::find

@@ -11,8 +11,8 @@
 //                                            peer_hash                   16
 //                                            name                     1..63
 //
-// An answer is shorter than its question, so nobody is flooded by answers to questions in his name.
-// What it says is a hint where to connect: who is there is proven by the code alone.
+// An answer is shorter than its question, so a forged question cannot amplify traffic to a victim.
+// An answer is only a hint where to connect: the code alone authenticates the receiver.
 #pragma once
 
 #include <array>
@@ -30,12 +30,12 @@ inline constexpr std::size_t answer_fixed_bytes = 52;
 inline constexpr std::size_t answer_bytes_max = answer_fixed_bytes + name_bytes_max;
 static_assert(answer_bytes_max <= question_bytes);
 
-/// Nonce: of one look for receivers. Who did not see the question cannot answer it.
+/// Nonce: of one search for receivers. A host that did not see the question cannot answer it.
 using Nonce = std::array<std::byte, 16>;
-/// Instance: of one run of a receiver, which is so known to be the same on several links.
+/// Instance: of one run of a receiver; it identifies the receiver over several links.
 using Instance = std::array<std::byte, 8>;
-/// PeerHash: what a paired device knows the receiver by; to anybody else, and where none is paired,
-/// it is like random bytes.
+/// PeerHash: paired devices recognize the receiver by it; to all others, and if none is paired, it
+/// looks like random bytes.
 using PeerHash = std::array<std::byte, 16>;
 
 struct Question {
@@ -55,7 +55,7 @@ struct Answer {
 
 using QuestionBytes = std::array<std::byte, question_bytes>;
 [[nodiscard]] QuestionBytes encode(const Question& question);
-/// decode_question: nothing where it is another datagram, or of another version.
+/// decode_question: nullopt for any other datagram, or another version.
 [[nodiscard]] std::optional<Question> decode_question(std::span<const std::byte> datagram);
 
 /// AnswerBytes: `size` of them are the datagram.
@@ -68,11 +68,11 @@ struct AnswerBytes {
 [[nodiscard]] AnswerBytes encode(const Answer& answer);
 [[nodiscard]] std::optional<Answer> decode_answer(std::span<const std::byte> datagram);
 
-/// name_for_answer cuts a host name to what an answer holds, between characters of UTF-8; one that
-/// is empty becomes "unnamed".
+/// name_for_answer cuts a host name to the size of an answer, between characters of UTF-8; an empty
+/// name becomes "unnamed".
 [[nodiscard]] std::string name_for_answer(std::string name);
 
-/// fill_random fills with what nobody can guess. Syscalls: getrandom.
+/// fill_random fills `out` with unpredictable bytes. Syscalls: getrandom.
 void fill_random(std::span<std::byte> out);
 
 }  // namespace onehop::find

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Questioner: asks on every link who receives there, again and again, and keeps who answers.
-//
-// Nothing that comes is believed but that it may be worth a connection: it has the nonce of this
-// look, and came over a link that was asked on. The thread of its io_context.
+// Questioner asks for receivers on every link, again and again, and keeps the answers. An answer is
+// kept only with the nonce of this search and from a link that was asked on, and is only a hint
+// where to connect. The thread of its io_context.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,31 +24,31 @@ class Questioner {
  public:
   struct Options {
     std::string interface;  ///< asks on this link alone; empty: on all
-    /// Keeps answers of this name alone, and of the device of this name; empty: all. A name is what
-    /// the function makes of it.
+    /// Keeps only answers of this name, or of the device of this name; empty: all. `shown` converts
+    /// a name to its comparable form.
     std::string name;
     std::function<std::string(const std::string&)> shown;
-    bool is_pairing = false;  ///< keeps who pairs alone; else who receives
-    /// The paired device that an answer is of, by our name; empty: none that we know.
+    bool is_pairing = false;  ///< keeps only devices that pair; else only receivers
+    /// Returns our name of the paired device that sent an answer; empty: not a known one.
     std::function<std::string(const Answer&)> device_of;
   };
 
-  /// `on_new` is called where an answer told something new.
+  /// `on_new` is called when an answer brought something new.
   Questioner(boost::asio::io_context& io, Options options, std::function<void()> on_new);
 
   /// start asks at once, and then about once a second. Syscalls: those of list_links() and
   /// send_to_group() for each question.
   void start();
-  /// test_reach has this machine answer itself on each link, as another one would. A firewall that
-  /// keeps answers out keeps this one out.
+  /// test_reach makes this machine answer itself on each link, as another one would. A firewall
+  /// that blocks answers blocks this one, too.
   void test_reach();
 
   [[nodiscard]] const Receivers& receivers() const { return receivers_; }
-  /// links: those that were asked on last.
+  /// links: those of the last question.
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
-  /// is_reached: what test_reach() sent on that link came back.
+  /// is_reached: the datagram that test_reach() sent on that link came back.
   [[nodiscard]] bool is_reached(const Link& link) const { return reached_.contains(link.ifindex); }
-  /// refused: why the kernel did not send the last question on a link, by its name.
+  /// refused: why the kernel did not send the last question on a link, by the link's name.
   [[nodiscard]] const std::map<std::string, std::string>& refused() const { return refused_; }
 
  private:

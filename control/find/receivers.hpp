@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Receivers: who answered, and which of his addresses is the best way there. Pure; one thread.
-//
+// Receivers: the receivers that answered, and the best address of each. Pure; one thread.
 // One receiver answers on each link that it shares with us, by IPv6 and by IPv4: these are its
-// ways. Anybody on a link can answer as often as he likes and as whom he likes, so what is kept is
-// bounded, first come first kept: an honest answer comes within milliseconds of its question, and
-// who forges others does not know the nonce before that.
+// ways. Any host on a link can send any number of answers in any name, so the memory is bounded,
+// and the first ones are kept: an honest answer comes within milliseconds of its question, and a
+// forger does not know the nonce before that.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,7 @@ namespace onehop::find {
 
 enum class Medium : std::uint8_t { cable, wifi };
 
-/// Way: an address that an answer came from, and the link of ours that it came over.
+/// Way: the source address of an answer, and the local link that it came over.
 struct Way {
   IpAddress address;
   std::string interface;
@@ -32,32 +31,32 @@ struct Way {
   bool is_one_hop = false;  ///< link-local, or of a subnet of that link: no gateway lies between
 };
 
-/// is_better: one hop before what has a gateway, cable before Wi-Fi, the faster driver first, and
-/// of the addresses of a link the link-local one, which no route and no VPN can lead elsewhere.
+/// is_better: one hop before a path through a gateway, cable before Wi-Fi, the faster driver first,
+/// and of a link's addresses the link-local one, which no route and no VPN can redirect.
 [[nodiscard]] bool is_better(const Way& one, const Way& other);
 
 struct Receiver {
   std::string name;  ///< any bytes: escape it where it is shown
   std::uint16_t port = 0;
   std::vector<Way> ways;  ///< best first; one at least
-  std::string device;     ///< the paired device that it is, by our name; empty: none that we know
+  std::string device;     ///< our name of the paired device; empty: not a known one
 };
 
 class Receivers {
  public:
-  /// Too low: a flood of answers takes all places before the one that is meant. Too high: memory,
-  /// 300 bytes each.
+  /// Too low: a flood of answers takes all places before the wanted one. Too high: memory, 300
+  /// bytes each.
   static constexpr std::size_t receivers_max = 4096;
   static constexpr std::size_t ways_max = 16;        ///< of a receiver
   static constexpr std::size_t per_address_max = 4;  ///< receivers: several may run on one machine
 
-  /// note takes an answer. True: it told something new. `device_of` is asked who that is where it
-  /// is kept, so that what is forged takes a bounded time.
+  /// note takes an answer. True: it brought something new. It calls `device_of` only for an answer
+  /// that it keeps, so forged answers take a bounded time.
   bool note(const Answer& answer, const Way& way,
             const std::function<std::string(const Answer&)>& device_of = {});
   [[nodiscard]] bool is_empty() const { return receivers_.empty(); }
   [[nodiscard]] std::size_t size() const { return receivers_.size(); }
-  /// ranked: the one with the best way first, and of equal ones the one that answered first.
+  /// ranked: sorted by their best ways; of equal ones the first to answer comes first.
   [[nodiscard]] std::vector<Receiver> ranked() const;
 
  private:

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Responder: answers who looks for receivers, while one waits or is in a session.
+// Responder answers senders that look for receivers, while a receiver waits or is in a session.
 //
 //   question ─▶ group socket of each link and family ─▶ of a neighbour? ─▶ limiter ─▶ answer
 //   rtnetlink ─▶ the links have changed ─▶ other sockets
 //
-// It answers neighbours alone: who is link-local on the link, or in a subnet of ours there. (That
-// the question came with a hop limit of 1 would show nothing: whoever sends it can have it arrive
-// so.) It reads a bounded number of datagrams in a turn, and pauses where more of them wait, so a
-// flood costs a bounded time. Its sockets get nothing but what is sent to the group: no frame of a
-// transfer comes to them, and none of their datagrams to the data port.
+// It answers neighbours alone: link-local addresses on the link, or addresses in a local subnet
+// there. (A hop limit of 1 would prove nothing: a sender can choose the hop limit at arrival.) It
+// reads a bounded number of datagrams in a turn, and pauses if more wait, so a flood costs a
+// bounded time. Its sockets receive only what is sent to the group: no frame of a transfer arrives
+// there, and none of their datagrams at the data port.
 //
-// At its start it asks itself. Where no question comes back in, a firewall of this machine keeps
-// out all others', too.
+// At its start it sends itself a question. If that does not come back, a firewall of this machine
+// blocks all others, too.
 //
-// The thread of its io_context; between two questions nothing wakes it but news of links.
+// The thread of its io_context; between two questions only changes of links wake it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -39,16 +39,17 @@ class Responder {
   struct Options {
     std::string name;                  ///< shown to all on the link
     std::string interface;             ///< answers on this link alone; empty: on all
-    std::optional<IpAddress> address;  ///< the one that is listened on; none: all of `families`
+    std::optional<IpAddress> address;  ///< the address the receiver listens on; none: all of
+                                       ///< `families`
     bool has_v6 = true;                ///< IPv6 is listened on
     bool is_pairing = false;           ///< it pairs, and takes no files
-    /// By what paired devices know us, for that question and this run; empty: nobody is to.
+    /// What paired devices recognize us by, for that question and this run; empty: none is to.
     std::function<PeerHash(const Nonce&, const Instance&)> peer_hash;
-    /// Links that let in no question, told once.
+    /// Links that let in no question, reported once.
     std::function<void(const std::vector<std::string>&)> on_blocked;
   };
 
-  /// open gets the sockets. Error: 9, where a link refuses them. Syscalls: those of list_links(),
+  /// open opens the sockets. Error: 9, if a link refuses them. Syscalls: those of list_links(),
   /// open_group_socket() and NetlinkSocket::open(); fcntl.
   [[nodiscard]] static Result<std::unique_ptr<Responder>> open(boost::asio::io_context& io,
                                                                Options options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AutoLaw: the best law that the sensors at hand allow, chosen anew in each step (Mode).
+// AutoLaw: the best law that the available sensors allow, chosen anew in each step (Mode).
 //
 //   q backlog now    v_1 drain rate over 2 ms, or over 4 E    C physical rate    S the core's saw
 //   L aggregate limit (aggregate_meter.hpp); on a wire a burst of 100 us at v_1
@@ -32,18 +32,18 @@
 //                  port's counters differ by a quarter                └─────────────────────────┘
 //                                                          by medium, and by the port's push back
 //
-// beta is added to the measured drain rate and never integrated. So one aggregate stands in the
-// queue and no more, where safe-range must hold 8 ms because it cannot see when the link takes a
-// frame. 1.02: inside the dead band the queue leans towards b, where aggregates are full.
+// beta is added to the measured drain rate and never integrated. So the queue holds one aggregate
+// and no more, where safe-range must hold 8 ms because it cannot see when the link takes a frame.
+// The factor 1.02 moves the queue inside the dead band towards b, where aggregates are full.
 //
-// aggregates_held: among several senders one wins the medium several times in a row as often as
-// not, and v_1, its mean share, refills nothing in between. So the queue is filled as fast as it
-// may be emptied, at R_win, and below a faster; the port's backlog limit holds it, and no rate
-// need. A rate near v_1 would have to save up between the turns: beside two saturating senders each
-// turn of ours found 41.3 of 43 frames. The core is asked to poll twice in each exchange: asleep
-// through whole ones it sees no aggregate, and meets the queue dry. aggregates_read: the queue is
-// read anywhere in its saw and not after a refill, so a and b stand L/2 higher, or each second
-// aggregate finds half of one.
+// aggregates_held: among several senders one often wins the medium several times in a row, and v_1,
+// its mean share, does not refill the queue between those turns. So the queue is filled as fast as
+// it can be emptied, at R_win, and faster below a; the port's backlog limit holds it instead of a
+// rate. A rate near v_1 would have to save up between the turns: beside two saturating senders each
+// of our turns found 41.3 of 43 frames. The core is asked to poll twice in each exchange: if it
+// sleeps through whole exchanges it sees no aggregate, and finds the queue empty. aggregates_read:
+// the queue is read anywhere in its sawtooth and not after a refill, so a and b are L/2 higher;
+// otherwise every second aggregate finds half of one.
 //
 // Source: our composition of [SMUFF] (receiver terms, safe range), [WDTCP] (alpha, beta,
 // aggregates) and [FWP] (loss cap); CupidCap adds the share of the air. Called by the rate loop on
@@ -68,7 +68,7 @@ struct AutoParams {
   Gain beta_max{500};             ///< of v_1
   Gain b_over_a{1500};            ///< Wi-Fi; 2 on a wire
   std::int64_t wired_bursts = 4;  ///< a, on a wire
-  /// At v_1. Shorter: the core's naps (200 us) run the queue dry. Longer: delay.
+  /// At v_1. Shorter: the queue runs dry during the core's naps (200 us). Longer: delay.
   Nanos wired_burst{100us};
   AggregateParams aggregate;
   SafeRangeParams safe_range;  ///< the fallback, and the rates that bound all modes
@@ -85,7 +85,7 @@ class AutoLaw final : public Controller {
   RateGrant step(const LinkSample& sample) override;
   [[nodiscard]] std::string_view name() const override { return "auto"; }
   [[nodiscard]] Mode mode() const noexcept { return mode_; }
-  /// is_probing: the queue starves although all that was granted was sent, so g is above 1.
+  /// is_probing: the queue starves although everything granted was sent, so g is above 1.
   [[nodiscard]] bool is_probing() const noexcept { return probe_.growth() > 1; }
 
  private:

@@ -39,7 +39,7 @@ struct BufferRow {
 /// LawDetails: what single laws add to a row. Absent where the law has no such quantity or could
 /// not compute it.
 struct LawDetails {
-  QueueSensor sensor = QueueSensor::none;  ///< who read the lower queue
+  QueueSensor sensor = QueueSensor::none;  ///< which sensor read the lower queue
   std::optional<Gain> alpha;               ///< step of the physical rate in this tick
   std::optional<BytesPerSecond> beta;      ///< linear part, signed, wire
   std::optional<Bytes> a, b;               ///< dead band of the lower queue, wire
@@ -49,16 +49,17 @@ struct LawDetails {
   std::optional<std::int32_t> stations;    ///< N
   std::optional<BytesPerSecond> share;     ///< R of the airtime share, wire
   std::optional<Nanos> tau;                ///< of the gate
-  std::optional<Bytes> gate;               ///< backlog that it allows, wire; absent while it is off
+  std::optional<Bytes> gate;               ///< backlog that it allows, wire; absent while the gate
+                                           ///< is off
   std::optional<BytesPerSecond> loss_cap;  ///< wire; absent while there is none
   std::optional<Nanos> feedback_interval;  ///< asked of the peer; absent: the default
 };
 
-/// The least backlog limit, in frames: two batches of two. Ours. Low: a core that comes late runs
-/// the queue dry. High: delay on a slow link.
+/// The least backlog limit, in frames: two batches of two. Ours. Low: the queue runs dry when a
+/// core is late. High: delay on a slow link.
 inline constexpr std::int64_t backlog_frames_min = 4;
 
-/// batch_for is `batch` in whole frames, within `least` and `most`.
+/// batch_for converts `batch` to whole frames, within `least` and `most`.
 [[nodiscard]] constexpr std::uint32_t batch_for(Bytes batch, Bytes frame, std::int64_t least,
                                                 std::int64_t most) noexcept {
   return static_cast<std::uint32_t>(
@@ -85,8 +86,7 @@ class Controller {
   /// back.
   virtual RateGrant step(const LinkSample& sample) = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// is_constant: samples change nothing of its grants but their burst, so that it need not be
-  /// asked often.
+  /// is_constant: samples change only the burst of its grants, so the loop need not step it often.
   [[nodiscard]] virtual bool is_constant() const { return false; }
   /// trace is the last step as a row.
   [[nodiscard]] const LawTrace& trace() const noexcept { return trace_; }
@@ -95,7 +95,8 @@ class Controller {
   LawTrace trace_;
 };
 
-/// WrapperLaw: a law around another one. It begins each of its rows with that of the law inside.
+/// WrapperLaw: a law around another one. It starts each of its rows as a copy of the inner law's
+/// row.
 class WrapperLaw : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return name_; }

@@ -5,8 +5,7 @@
 //   Cupid      v_0 = R                          without its sensors: safe-range's v_0
 //   CupidCap   v_0 = min(v_inner, R) if N > 1   without its sensors, or alone: v_inner
 //
-// Source: [CUPID]. As a cap it keeps a law that fills whatever it finds from taking the air of
-// others.
+// Source: [CUPID]. As a cap it keeps a law that fills all free air from taking the air of others.
 #pragma once
 
 #include "control/law/controller.hpp"

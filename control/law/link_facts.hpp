@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LinkFacts: what is known of the link beside the queues of our own port. Filled on the control
-// thread by fact sources (qdisc, nl80211, ethtool, ns-3's MAC, the laboratory's model), read by
-// laws through LinkSample.
+// LinkFacts: what is known of the link besides the queues of our own port. Fact sources (qdisc,
+// nl80211, ethtool, ns-3's MAC, the laboratory's model) fill it on the control thread; laws read it
+// through LinkSample.
 //
 //   qdisc dump   ── lower queue                          ─┐
 //   station dump ── phy_rate, mac counters, own airtime  ─┤
@@ -10,11 +10,11 @@
 //   station list ── stations                             ─┘
 //
 // Rule: a fact that was not read is absent. It is never zero, never a default, and never the last
-// value of a sensor that went away: whoever fills a fact sets `at` and `period`, and a law asks
-// fresh() and not the optional itself. A source leaves alone what it could not read; the fact then
-// grows old and drops out by itself. Only the exact queue's capacity outlives its reading: it is a
-// length, and not a state. Units: queues and rates in L2 (wire) bytes, like PathReport::tx_queue.
-// Times on our monotonic clock.
+// value of a sensor that went away: the source of a fact sets `at` and `period`, and a law calls
+// fresh() instead of reading the optional. A source does not touch what it could not read; the fact
+// then grows old and expires by itself. Only the exact queue's capacity outlives its reading,
+// because it is a length and not a state. Units: queues and rates in L2 (wire) bytes, like
+// PathReport::tx_queue. Times on our monotonic clock.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ template <class T>
   return fact && fact->is_valid(now) ? &fact->value : nullptr;
 }
 
-/// QueueSensor names who read a queue, for traces and notices.
+/// QueueSensor names the sensor of a queue, for traces and notices.
 enum class QueueSensor : std::uint8_t {
   none,
   port,   ///< the port's own outstanding bytes (not a fact; named here because traces name it)
@@ -64,7 +64,8 @@ enum class QueueSensor : std::uint8_t {
 /// QueueReading: one queue below our port, all flows together, as one sensor read it.
 struct QueueReading {
   QueueTelemetry queue;  ///< `at` as the fact's; scope lower_queue; capacity 0 where unknown
-  Bytes foreign{};       ///< of other flows, within queue.occupancy, as far as can be told apart
+  Bytes foreign{};       ///< of other flows, within queue.occupancy, as far as they can be
+                         ///< distinguished
   QueueSensor sensor = QueueSensor::none;
 };
 

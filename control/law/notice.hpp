@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Notices: what a law has to say to its user once, such as that a sensor it needs is missing. A law
-// cannot print; it raises a bit, the bit travels in RateState, and the command prints the text when
-// it first sees it.
+// Notices: what a law reports to its user once, such as a missing sensor. A law cannot print; it
+// sets a bit, the bit travels in RateState, and the command prints the text when it first sees it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@ inline constexpr std::uint32_t notices_max = 7;  // derived: how many Notice has
 /// text_of is one sentence for standard error: what is missing and what the law does instead.
 [[nodiscard]] std::string_view text_of(Notice notice) noexcept;
 
-/// SensorTimeout tells a sensor that is missing from one that has not read anything yet.
+/// SensorTimeout distinguishes a missing sensor from one that has not read anything yet.
 class SensorTimeout {
  public:
   /// step returns true once the sensor has been away for 300 ms.
@@ -42,8 +41,8 @@ class SensorTimeout {
   }
 
  private:
-  // Derived: three periods of the slowest sensor (a station dump every 100 ms). Low: every start
-  // complains. High: short transfers never do.
+  // Derived: three periods of the slowest sensor (a station dump every 100 ms). Low: a notice at
+  // every start. High: none in a short transfer.
   static constexpr Nanos grace{300ms};
   Instant since_{};
   bool has_begun_ = false;

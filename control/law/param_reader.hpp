@@ -48,7 +48,7 @@ class ParamReader {
   void require(bool holds, const char* key, const char* rule) {
     if (!holds) refuse(key, rule);
   }
-  /// finish fails with ExitCode::usage on the first fault, and on a key that nobody asked for.
+  /// finish fails with ExitCode::usage on the first fault, and on an unknown key.
   [[nodiscard]] Result<void> finish();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// QCut: keeps the queue below us short, around any law. It bounds what is handed down and not yet
-// completed, B.
+// QCut keeps the queue below us short, around any law. It limits B, what is handed down and not
+// completed yet.
 //
 //   R_hat = EWMA_1/8 of the completion rate, sampled only while B > 0
 //   gate:   B + batch <= G = max(R_hat tau, B_min)    ->  backlog_max = min(inner, G)
@@ -14,8 +14,9 @@
 //   │ on │──────────────────────────────────────▶│ off │   completion does not mean sent
 //   └────┘                                       └─────┘
 //
-// Source: after [QCUT], of which only a summary was at hand: the idea is theirs, the equations are
-// a reconstruction and claim no equivalence. type=deviation reason=the full text was not available.
+// Source: after [QCUT], of which only a summary was available: the idea is theirs; the equations
+// are a reconstruction and claim no equivalence. type=deviation reason=the full text was not
+// available.
 #pragma once
 
 #include "control/law/controller.hpp"

@@ -31,16 +31,16 @@
 
 namespace onehop::law {
 
-/// SafeRangeModel: the safe range as part of a law. Laws that fall back to it keep one: its
-/// estimators are theirs too, and it stays warm while they set the rate themselves.
+/// SafeRangeModel: the safe range as part of a law. Laws that fall back to it keep one: it shares
+/// its estimators with them, and it stays warm while they set the rate themselves.
 class SafeRangeModel {
  public:
-  /// Role: whether this model's rate is the one that is granted. A standby learns nothing from a
-  /// queue that it does not set, and names the source as its bottleneck.
+  /// Role: whether the grant uses this model's rate. A standby does not learn from a queue that it
+  /// does not control, and names the source as its bottleneck.
   enum class Role : std::uint8_t { active, standby };
 
   explicit SafeRangeModel(const SafeRangeParams& params) noexcept;
-  /// read takes the queue by which safe-range steers into the law's model.
+  /// read reads the queue that safe-range controls into the law's model.
   void read(const LinkSample& sample, LinkModel& link) noexcept {
     ratio_.read(sample.path);
     link.read(sample.path, view_inexact_queue(sample), params_.d_1,

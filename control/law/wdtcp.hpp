@@ -64,7 +64,7 @@ class Wdtcp final : public Controller {
   }
 
  private:
-  /// raise_notices tells of sensors that stay away while data flows.
+  /// raise_notices reports sensors that stay away while data flows.
   void raise_notices(const LinkSample& sample, bool has_queue, bool has_phy) noexcept;
   void update_base(Gain alpha) noexcept;
   void set_band(const LinkSample& sample) noexcept;
@@ -82,7 +82,7 @@ class Wdtcp final : public Controller {
   BytesPerSecond base_{};  // R_base, or R of the paper's form
   bool has_base_ = false;
   bool is_wired_ = false;
-  bool has_others_ = false;  // on the medium, as our own drain tells
+  bool has_others_ = false;  // on the medium, as our own drain shows
   Bytes a_{}, b_{};
   Instant pulled_at_{};
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Peers: the devices that this user has paired, one text file each, which a person can read.
+// Peers: the devices that this user has paired, one readable text file each.
 //
 //   FOLDER/peers/FINGERPRINT.toml   name, key, rule, folder, quota, paired; secret, finding
 //
-// A device is its key. Its name is ours for it, and no two have the same. Set-up code; any thread.
+// A device is its key. Its name is ours, and unique. Set-up code; any thread.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace onehop::pair {
 
 inline constexpr std::size_t peer_name_bytes_max = 63, peers_max = 256;
 
-/// Rule: what a receiver does about what that device offers. In the order of rule_words.
+/// Rule: how a receiver treats that device's offers. In the order of rule_words.
 enum class Rule : std::uint8_t { ask, accept, refuse };
 inline constexpr std::array<std::string_view, 3> rule_words{"ask", "accept", "refuse"};
 
@@ -26,32 +26,32 @@ struct Peer {
   std::string name;
   PublicKey key{};
   PairSecret secret;
-  FindKey find_key{};  ///< its own: how its answers are known
+  FindKey find_key{};  ///< its own: identifies its answers
   Rule rule = Rule::ask;
-  std::string folder;  ///< where Rule::accept puts its files; empty: where the receiver says
-  std::uint64_t quota_bytes = 0;  ///< what a service lets its folder hold; 0: as the service says
+  std::string folder;  ///< where Rule::accept puts its files; empty: the receiver's folder
+  std::uint64_t quota_bytes = 0;  ///< bound of its folder in a service; 0: the service's bound
   std::string paired;             ///< when, "2026-11-28T10:42:21Z"
 };
 
 /// is_peer_name: 1 to 63 bytes of UTF-8 that a terminal shows as they are.
 [[nodiscard]] bool is_peer_name(std::string_view name);
 
-/// PeerBook is the folder of the devices. Whatever writes reads the folder again, under a lock: it
-/// keeps what another process has changed since.
+/// PeerBook is the folder of the devices. Each change reads the folder again first, under a lock,
+/// and so keeps what another process has changed.
 class PeerBook {
  public:
-  /// open: `folder` is the one above; nothing is made before something is kept. Error 8.
+  /// open: `folder` is the one above; it is made only when something is kept. Error 8.
   [[nodiscard]] static Result<PeerBook> open(const std::string& folder, uid_t owner, bool is_made);
-  /// read reads the folder again. After an Error the devices are those of before.
+  /// read reads the folder again. After an Error the devices are the previous ones.
   [[nodiscard]] Result<void> read();
   [[nodiscard]] const std::vector<Peer>& peers() const noexcept { return peers_; }
   [[nodiscard]] const Peer* find(std::string_view name) const;
   [[nodiscard]] const Peer* find(const PublicKey& key) const;
-  /// keep writes a device: a new one under its name or, where another device has that, NAME-2; one
-  /// that is there gets what is new of its introduction, and keeps name, rule and folder. The name
-  /// that it has.
+  /// keep writes a device: a new one under its name or, if another device has that, NAME-2; an
+  /// existing one gets the new values of its introduction, and keeps name, rule and folder. Returns
+  /// its name.
   [[nodiscard]] Result<std::string> keep(Peer peer);
-  /// change writes what its user changed of one that is there. Error 2: another has that name.
+  /// change writes a user's changes of an existing device. Error 2: another has that name.
   [[nodiscard]] Result<void> change(const std::string& name, const Peer& changed);
   [[nodiscard]] Result<void> forget(const std::string& name);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PrivateFolder: small files that are one user's alone: the device's key, the paired devices.
+// PrivateFolder: small files of one user alone: the device's key, the paired devices.
 //
-// Whoever else can read a key is this device. So a folder that somebody else could change, or a
-// file that somebody else can read, is refused, and not mended in silence: what was open may have
-// been read. A file is written beside its place and renamed, so it is whole at any time.
+// A key authenticates any program that can read it. So a folder that others can change, or a file
+// that others can read, is refused instead of repaired, because the key may have been read already.
+// A file is written beside its place and renamed, so it is whole at any time.
 #pragma once
 
 #include <sys/types.h>
@@ -23,21 +23,21 @@ namespace onehop::pair {
 
 class PrivateFolder {
  public:
-  /// open makes the folder where `is_made` says so. Nothing: it is not there. Error 8: it is not
+  /// open makes the folder if `is_made` is set. nullopt: it does not exist. Error 8: it is not
   /// `owner`'s, or others can write to it. Syscalls: mkdir, open, fstat.
   [[nodiscard]] static Result<std::optional<PrivateFolder>> open(const std::string& path,
                                                                  uid_t owner, bool is_made);
 
-  /// read: nothing where there is no such file. Syscalls: openat, fstat, read.
+  /// read: nullopt if there is no such file. Syscalls: openat, fstat, read.
   [[nodiscard]] Result<std::optional<std::string>> read(const std::string& name) const;
-  /// write replaces the file as a whole; `is_new`: it must not be there. Syscalls: openat, write,
-  /// fsync, linkat, renameat, unlinkat.
+  /// write replaces the whole file; `is_new`: it must not exist. Syscalls: openat, write, fsync,
+  /// linkat, renameat, unlinkat.
   [[nodiscard]] Result<void> write(const std::string& name, std::string_view text,
                                    bool is_new = false) const;
   [[nodiscard]] Result<void> remove(const std::string& name) const;
-  /// lock waits until no other process has it; what is returned holds it. Syscalls: openat, flock.
+  /// lock waits until no other process holds it; the returned fd holds it. Syscalls: openat, flock.
   [[nodiscard]] Result<Fd> lock() const;
-  /// names of files that end so, sorted. Syscalls: those of opendir(), readdir().
+  /// names returns the files with that ending, sorted. Syscalls: those of opendir(), readdir().
   [[nodiscard]] std::vector<std::string> names(std::string_view ending) const;
   [[nodiscard]] std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
@@ -50,16 +50,16 @@ class PrivateFolder {
 };
 
 /// read_values reads lines of `key = "value"`, a small part of TOML: comments, and \" and \\ in a
-/// value. write_values writes them. A key that is there twice, or another line, is an Error 8 that
-/// names `where`.
+/// value. write_values writes them. A repeated key, or any other line, is an Error 8 that names
+/// `where`.
 using Values = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] Result<Values> read_values(std::string_view text, const std::string& where);
 [[nodiscard]] std::string write_values(std::string_view comment, const Values& values);
-/// value_of: empty where there is none.
+/// value_of: empty if there is none.
 [[nodiscard]] std::string value_of(const Values& values, std::string_view key);
 
 [[nodiscard]] std::string to_hex(std::span<const std::byte> bytes);
-/// from_hex fills `out`; false: it is no hexadecimal number of that length.
+/// from_hex fills `out`; false: the text is not a hexadecimal number of that length.
 [[nodiscard]] bool from_hex(std::string_view text, std::span<std::byte> out);
 
 }  // namespace onehop::pair

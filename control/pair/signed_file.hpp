@@ -14,10 +14,10 @@
 
 namespace onehop::pair {
 
-/// What stands behind the last byte that is signed.
+/// The text after the last signed byte.
 inline constexpr std::string_view signature_mark = ",\n\"signature\": \"";
 
-/// RunningHash is SHA-256 of what comes piece by piece. After finish() it takes no more.
+/// RunningHash is the SHA-256 of consecutive pieces. After finish() it takes no more.
 class RunningHash {
  public:
   RunningHash();

@@ -32,7 +32,7 @@ inline constexpr std::int64_t polls_per_exchange = 2;
 inline constexpr Nanos refill_span{110us};
 inline constexpr Gain refill_max{10'000};  // derived, of v_1; low and high: as above
 
-/// lone_exchange is one with nobody else on the medium.
+/// lone_exchange is an exchange without other senders on the medium.
 [[nodiscard]] constexpr Nanos lone_exchange(Bytes aggregate, BytesPerSecond phy) noexcept {
   return exchange_overhead + std::min<Nanos>(time_for(aggregate, phy), 20ms);
 }

@@ -7,18 +7,17 @@
 //
 // A stretch between two readings measures the consumer *exactly* only if the buffer never ran empty
 // in it. That is proven if less has left at its end than its backlog was at its beginning; equality
-// proves nothing, for then it ran empty at some moment.
-// Every other stretch is a lower bound: it may raise v, never lower it. The first v of all takes
-// more than probes that went alone.
+// proves nothing, because the buffer may have run empty. Every other stretch is a lower bound: it
+// may raise v, never lower it. The first v of all needs more than single probes.
 //
 //   reading ─▶ [ ring ] ─▶ newest run of exact stretches, up to one window ─▶ v: EWMA
 //                      └─▶ else: newest window as a bound                  ─▶ v: raised at most
 //                      └─▶ a backlog of which nothing leaves for long      ─▶ v: frozen, later
 //                                                                             halved, and restarted
 //
-// Only a reading tells of a stall: one that found bytes, and the next one that found them all still
-// there. A queue that was empty had nothing to let go, and time without readings (a core that was
-// away, a source that is slow) says nothing of the link.
+// Only readings show a stall: one that found bytes, and the next one that found all of them still
+// there. An empty queue had nothing to release, and time without readings (a core that was away, a
+// slow source) says nothing of the link.
 #pragma once
 
 #include <array>
@@ -29,7 +28,7 @@
 namespace onehop::law {
 
 struct DrainReading {
-  Instant at{};  ///< of the clock of whoever read it; only differences are used
+  Instant at{};  ///< on the clock of the reader; only differences are used
   Bytes drained_total{};
   Bytes occupancy{};
   bool is_backlogged = false;  ///< the owner says that the consumer never found it empty
@@ -54,11 +53,11 @@ class DrainMeter {
   /// drop the window.
   void add(const DrainReading& reading, Bytes quantum) noexcept;
 
-  /// set_window follows d_i where it is the round trip.
+  /// set_window follows d_i if d_i is the round trip.
   void set_window(Nanos window) noexcept { params_.window = window; }
   void restart() noexcept { size_ = 0; }
-  /// rescale moves the estimate at once where something else tells that the consumer's rate has
-  /// changed by `alpha`. The window starts anew, and its first exact sample replaces the guess.
+  /// rescale moves the estimate at once, if another sensor shows that the consumer's rate has
+  /// changed by `alpha`. The window restarts, and its first exact sample replaces the guess.
   void rescale(Gain alpha) noexcept;
 
   [[nodiscard]] bool has_drain() const noexcept { return has_drain_; }
@@ -98,7 +97,7 @@ class DrainMeter {
   BytesPerSecond flow_{};
   Bytes newest_drained_{};
   Instant updated_at_{};
-  Instant standing_since_{};  // of a queue that has let nothing go: when it began to
+  Instant standing_since_{};  // of a queue that releases nothing: since when
   Instant decayed_at_{};
   bool has_drain_ = false;
   bool has_exact_ = false;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// NapAllowance: D, for how long a short queue has to last so that the link is never idle. The mean
-// time between two visits of the engine core does not tell it: now and then a core is late by more
-// than a short queue holds. What leaves tells it. Each T, while data waits and this queue decides:
+// NapAllowance: D, how long a short queue must last so that the link is never idle. The mean time
+// between two visits of the engine core does not show it: now and then a core is late by more than
+// a short queue holds. The bytes that leave show it. Each T, while data waits and this queue
+// limits:
 //
 //   less left than 0.98 v_1 T     D <- 1.05 v_1 T / left, of what the queue lasted; at most twice
 //   else                          D falls by 30 % each T; half as fast after each time above, but
 //                                 never below 0.5 %, which is 10 % a second
 //
-// It begins at its largest value: a short file's time is too dear to find D from below.
+// It starts at its largest value: finding D from below would cost a short file too much time.
 //
-// It needs a v_1 that is the link's. Where a driver tells of what has left later than the queue
-// lasts, v_1 is what the limit lets through, and D stays too short: --target under is for these.
+// It needs a v_1 that is the link's. If a driver reports what has left later than the queue lasts,
+// v_1 is what the limit lets through, and D stays too short: use --target under for these.
 //
 // Pure; bytes as the report counts them (wire).
 #pragma once
@@ -74,9 +75,9 @@ class NapAllowance {
   // Ours, beyond what was missing, and at most in a step. Low: seconds until D is long enough.
   // High: delay that nothing asked for.
   static constexpr std::int64_t growth_more_permille = 1050, growth_max_permille = 2000;
-  // Ours, of D in each T, at first and in the end. Low: for the first second delay that nobody
-  // needs; one late visit is paid for to the file's end. High: it falls below D before that shows;
-  // each late visit costs rate.
+  // Ours, of D in each T, at first and in the end. Low: needless delay during the first second; one
+  // late visit costs delay to the file's end. High: D falls too low before that shows, and each
+  // late visit costs rate.
   static constexpr std::int64_t fall_max_permille = 300, fall_min_permille = 5;
   // Ours. Low: a core's long nap hides what it cost. High: an outage passes for an idle link.
   static constexpr Nanos pause_min{50ms};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// OutageWatch: whether what reports tell now is of an outage. What was sent while no report came is
+// OutageWatch: whether the current reports cover an outage. What was sent while no report came is
 // lost because the link was away, and says nothing of the rate.
 //
 //   report ─▶ silence > silence_limit ─▶ report ─▶ ... ─▶ reports cover all that was sent ─▶ over

@@ -6,9 +6,9 @@
 //   else lower queue  ─▶ the same, from a queue with others below it (a qdisc)
 //   else              ─▶ scope none
 //
-// A fresh exact queue makes the view exact also where the port's number is the one used: it says
-// that the link itself takes from what the port counts. The port's number goes first because it is
-// nearest to us: a queue further down may show less of our bytes, and never more.
+// A fresh exact queue makes the view exact even if the port's number is used: it shows that the
+// link itself takes from what the port counts. The port's number has priority because it is nearest
+// to us: a queue further down may show fewer of our bytes, and never more.
 #pragma once
 
 #include "control/law/controller.hpp"

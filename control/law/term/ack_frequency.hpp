@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AckFrequency: how far apart the peer's reports may be, by what the MAC says of its own
+// AckFrequency: how far apart the peer's reports may be, by what the MAC reports of its own
 // acknowledgements.
 //
 //                        Wi-Fi                         elsewhere, where a MAC counts

@@ -32,7 +32,7 @@ struct AirtimeShareParams {
   //= [CUPID] eta = 0.8: type=deviation
   //=   reason=the paper's is of all time, and a saturated channel, which waits between frames, is
   //=   busy for 0.7 to 0.8 of it; U is a part of that, where the paper's eta would be 1
-  // Lower: air that nobody uses; higher: nothing is left to see a newcomer by.
+  // Lower: air stays unused; higher: no free air is left in which a newcomer would show.
   Gain eta{950};
   Gain hysteresis{50};  ///< below eta; without it each reading may flip between (2) and (3)
   Gain k_start{650}, k_lowest{400}, k_highest{950};  ///< 800/1201 in the paper's set-up

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RefusalLimit: how much our own queue holds, as far as its refusals tell. A queue may be shorter
-// than any sensor says.
+// RefusalLimit: how much our own queue holds, as its refusals show. A queue may be shorter than any
+// sensor reports.
 //
 //   refused with a backlog       limit = max(3/4 of the backlog, the least that the caller allows)
 //   refused without a backlog    says nothing of the length: the link is down, or a filter drops
