@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// EmulatedSource: facts of a link that is a model, from a Unix datagram socket. FactsPublisher: the
-// model's end of it.
+// EmulatedSource: facts of a model's link, from a Unix datagram socket. FactsPublisher: the model's
+// end of it.
 //
 //   model (laboratory) ─▶ FactsPublisher ── facts datagram ──▶ socket file ─▶ EmulatedSource
 //
-// The same facts as from a Wi-Fi driver: a law sees no difference but the queue's sensor, which is
-// `model`. Each fact carries the model's own time and period, so a datagram that came late brings
-// facts that are old already, and a model that stops lets them grow old. Both ends read
-// CLOCK_MONOTONIC. The socket file is the receiver's, mode 0600: only the same user and root can
-// write to it.
+// The facts are those of a Wi-Fi driver: a law sees no difference but the queue's sensor, which is
+// `model`. Each fact carries the model's own time and period, so a late datagram brings facts that
+// are old already, and a model that stops lets them grow old. Both ends read CLOCK_MONOTONIC. The
+// receiver owns the socket file, mode 0600: only the same user and root can write to it.
 #pragma once
 
 #include <sys/un.h>
@@ -26,9 +25,9 @@ namespace onehop::link {
 /// machine drops good facts. Too high: a wrong clock keeps facts alive.
 inline constexpr Nanos facts_ahead_max = 20ms;
 
-/// merge_facts takes into `facts` what a model tells. A fact that is older than the one there (of a
-/// publisher that another has replaced) and one from the future change nothing. A fact that is a
-/// little ahead of `now` is taken as of now. Pure.
+/// merge_facts copies a model's facts into `facts`. It ignores a fact that is older than the
+/// present one (from a publisher that was replaced), or from the future. It takes a fact that is a
+/// little ahead of `now` as of now. Pure.
 void merge_facts(const law::LinkFacts& told, Instant now, law::LinkFacts& facts) noexcept;
 
 class EmulatedSource final : public FactSource {
@@ -37,8 +36,8 @@ class EmulatedSource final : public FactSource {
   /// costs a bounded time.
   static constexpr int datagrams_per_read_max = 64;
 
-  /// open binds `path`, replacing a socket that nobody holds any more. Syscalls: socket, fchmod,
-  /// connect, unlink, bind.
+  /// open binds `path`, replacing a socket without an owner. Syscalls: socket, fchmod, connect,
+  /// unlink, bind.
   [[nodiscard]] static Result<EmulatedSource> open(const std::string& path);
   EmulatedSource(EmulatedSource&& other) noexcept;
   EmulatedSource& operator=(EmulatedSource&&) = delete;
@@ -60,10 +59,10 @@ class EmulatedSource final : public FactSource {
 
 class FactsPublisher {
  public:
-  /// open makes the sending socket; nobody needs to listen yet. Syscalls: socket.
+  /// open makes the sending socket, even before a listener exists. Syscalls: socket.
   [[nodiscard]] static Result<FactsPublisher> open(const std::string& path);
-  /// publish sends `facts` as they are; false where nobody listens or the listener is behind. It
-  /// never waits. Syscalls: sendto.
+  /// publish sends `facts` as they are; false if there is no listener or it is behind. It never
+  /// waits. Syscalls: sendto.
   bool publish(const law::LinkFacts& facts) noexcept;
 
  private:

@@ -19,17 +19,16 @@ class FactSource {
  public:
   virtual ~FactSource();
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  /// read writes what it has newly read into `facts` and leaves everything else as it is. It is
-  /// called once per tick of the rate loop while data flows and reads its sensor no more often than
-  /// its own period.
+  /// read writes what it has newly read into `facts` and leaves everything else as it is. The rate
+  /// loop calls it once per tick while data flows; it reads its sensor no more often than its own
+  /// period.
   virtual void read(Instant now, law::LinkFacts& facts) = 0;
-  /// read_backlog is called instead while nothing is sent and bytes of ours still wait below us.
-  /// Only who reads `lower_queue` has something to do then.
+  /// read_backlog is called instead while nothing is sent and our bytes still wait below us. Only
+  /// the source of `lower_queue` acts on it.
   virtual void read_backlog(Instant /*now*/, law::LinkFacts& /*facts*/) {}
-  /// remark is what people should know of this source, such as what it cannot read here; or empty.
+  /// remark is a text for the user about this source, such as what it cannot read here; or empty.
   [[nodiscard]] virtual std::string remark() const { return {}; }
-  /// error is why the last read failed; nothing while all is well or the link simply has no such
-  /// fact.
+  /// error is why the last read failed; nullopt while all is well or the link has no such fact.
   [[nodiscard]] const std::optional<Error>& error() const noexcept { return error_; }
 
  protected:

@@ -18,8 +18,8 @@
 //        7 exchange       u64 (ns)
 //
 // A datagram is accepted whole or not at all: an unknown version, medium, bit or flag, a value out
-// of bounds, and a byte too few or too many refuse it. There is one encoding of each content. The
-// sensor of the queue is not carried: who receives a model's datagram knows that it is a model.
+// of bounds, or a wrong length refuse it. There is one encoding of each content. It does not carry
+// the queue's sensor: the receiver of a model's datagram knows that it is a model.
 #pragma once
 
 #include <cstddef>

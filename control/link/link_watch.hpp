@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LinkWatch: which sources tell facts of one interface, found at the start and again when the link
-// changes, merged into one LinkFacts.
+// LinkWatch finds the sources of facts of one interface at the start and again when the link
+// changes, and merges them into one LinkFacts.
 //
 //   qdisc              ─┐
 //   nl80211 (Wi-Fi)    ─┤
@@ -8,9 +8,9 @@
 //   softnet (host)     ─┤       ▲
 //   emulated           ─┘       └── the interface's name and flags: carrier, gone
 //
-// When the carrier goes or the interface does, what the sources told is forgotten at once: a fact
-// of a link that is not there would be a lie. Only the qdisc is read on: it is a queue of this
-// machine. Control thread only; no privilege.
+// When the carrier or the interface goes, it forgets the sources' facts at once: they would
+// describe a link that does not exist. Only the qdisc is still read: it is a queue of this machine.
+// Control thread only; no privilege.
 #pragma once
 
 #include <functional>
@@ -35,44 +35,44 @@ struct LinkOptions {
 
 struct FoundSource {
   std::string name;
-  std::shared_ptr<FactSource> source;  ///< null: it is not there
-  std::string reason;                  ///< why it is not there; or a remark
+  std::shared_ptr<FactSource> source;  ///< null: not available
+  std::string reason;                  ///< why it is not available; or a remark
   bool is_of_link = true;              ///< false: a queue of this machine, and not the link's
 };
 
-using SourceSet = std::vector<FoundSource>;  ///< what a look at the interface found
+using SourceSet = std::vector<FoundSource>;  ///< what was found on the interface
 
-/// LinkState: what of an interface decides which sources there are.
+/// LinkState: the interface's properties that decide which sources exist.
 struct LinkState {
   std::string name;  ///< empty: the interface is gone
   bool is_running = false;
   bool operator==(const LinkState&) const = default;
 };
 
-/// read_link_state asks by any socket, and without rtnl_lock, which others may hold for long.
+/// read_link_state works with any socket, and without rtnl_lock, which others may hold for long.
 /// Syscalls: ioctl, twice.
 [[nodiscard]] LinkState read_link_state(const Fd& socket, int ifindex);
 
-/// find_sources looks for every source. It never fails: a source that is not there says why. Errors
-/// only where the model's socket was asked for and cannot be. Syscalls: those of the sources' open.
+/// find_sources tries every source. An unavailable source has a reason. Error only if the model's
+/// socket was asked for and is not possible. Syscalls: those of the sources' open.
 [[nodiscard]] Result<SourceSet> find_sources(const LinkOptions& options);
 
 class LinkWatch final : public FactSource {
  public:
   using Find = std::function<Result<SourceSet>()>;
   using ReadState = std::function<LinkState()>;
-  /// Implementation constant: a link that flaps is looked at no more often. Too low: a driver in
-  /// trouble keeps the control thread busy. Too high: a link that came back is blind for longer.
+  /// Implementation constant: how often a link that flaps is examined. Too low: a driver in trouble
+  /// keeps the control thread busy. Too high: after its return a link is without facts for longer.
   static constexpr Nanos look_period = 200ms;
 
   /// open reads the interface's state, then looks. Syscalls: socket, those of read_link_state and
   /// find_sources.
   [[nodiscard]] static Result<LinkWatch> open(const LinkOptions& options);
-  /// open for a link that a test makes up. Without `read_state` no carrier is followed: a model's
+  /// open for a link that a test simulates. Without `read_state` no carrier is followed: a model's
   /// link has none.
   [[nodiscard]] static Result<LinkWatch> open(Find find, ReadState read_state);
 
-  /// name is of the link's sources in use: "nl80211+softnet", or "none".
+  /// name lists the link's sources in use: "nl80211+softnet", or "none".
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
   void read(Instant now, law::LinkFacts& facts) override;
   void read_backlog(Instant now, law::LinkFacts& facts) override;

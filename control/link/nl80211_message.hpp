@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Parsers of nl80211 messages (linux/nl80211.h) and of the generic netlink controller's. Pure:
 // bytes in, values out; no socket. A message that is too short, has an attribute beyond its end or
-// a value of the wrong size, or is of another kind gives nothing; what a driver did not report is
+// a value of the wrong size, or is of another kind yields nothing; what a driver did not report is
 // absent.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace onehop::link {
 
-/// Family: what the controller tells of a generic netlink family. Ids are given out at run time.
+/// Family: what the controller reports of a generic netlink family. Ids are assigned at run time.
 struct Family {
   std::uint16_t id = 0;
   std::string name;
@@ -25,7 +25,7 @@ struct Family {
 
 enum class WifiGeneration : std::uint8_t { legacy, ht, vht, he, eht };
 
-/// WifiRate: how frames are modulated at the moment, as the driver's rate control tells.
+/// WifiRate: the present modulation of frames, as the driver's rate control reports it.
 struct WifiRate {
   BytesPerSecond rate{};
   WifiGeneration generation = WifiGeneration::legacy;

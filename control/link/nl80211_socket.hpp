@@ -2,7 +2,7 @@
 // Nl80211Socket: questions to cfg80211 over generic netlink, answered as parsed messages. Reading
 // needs no privilege, the one order it knows does.
 //
-// A question may wait for a lock of the driver, and some drivers ask their firmware, which takes
+// A request may wait for a lock of the driver, and some drivers ask their firmware, which takes
 // milliseconds: never on the engine core.
 #pragma once
 
@@ -28,20 +28,20 @@ class Nl80211Socket {
   [[nodiscard]] static Result<Nl80211Socket> open();
 
   // Each of these: Syscalls: sendto, recvmsg.
-  /// interface tells of a Wi-Fi interface; an error with errno_value ENODEV where it is none.
+  /// interface reports a Wi-Fi interface; an error with errno_value ENODEV if it is none.
   [[nodiscard]] Result<WifiInterfaceMessage> interface(int ifindex);
   [[nodiscard]] Result<StationMessage> station(int ifindex, const MacAddress& mac);
-  /// wiphy hands over what the kernel says of the interface's radio, in several messages, and the
+  /// wiphy passes on what the kernel reports of the interface's radio, in several messages, and the
   /// family's id.
   [[nodiscard]] Result<void> wiphy(
       int ifindex,
       const std::function<void(std::span<const std::byte>, std::uint16_t family)>& on_message);
   [[nodiscard]] Result<void> stations(int ifindex, std::vector<StationMessage>& out);
   [[nodiscard]] Result<void> surveys(int ifindex, std::vector<SurveyMessage>& out);
-  /// set_noack_map has the frames of the TIDs in `map` (bit n: TID n) leave the interface without
-  /// the receiver's MAC acknowledging them; 0: all are acknowledged. The kernel tells nobody which
-  /// map is set. Errors: privilege_missing without CAP_NET_ADMIN, io_unavailable where the driver
-  /// has no such map.
+  /// set_noack_map makes the frames of the TIDs in `map` (bit n: TID n) leave the interface without
+  /// an acknowledgement by the receiver's MAC; 0: all are acknowledged. The kernel does not report
+  /// which map is set. Errors: privilege_missing without CAP_NET_ADMIN, io_unavailable if the
+  /// driver has no such map.
   [[nodiscard]] Result<void> set_noack_map(int ifindex, std::uint16_t map);
 
  private:

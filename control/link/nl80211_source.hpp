@@ -21,14 +21,14 @@ class Nl80211Source final : public FactSource {
   /// steps of 1 ms, so that 50 ms have 2 % of error. Activity of stations is judged over a second.
   static constexpr Nanos station_period = 2ms, survey_period = 50ms, list_period = 1s;
 
-  /// open fails where `ifindex` is no Wi-Fi interface. `peer` tells which station is meant on an
-  /// access point; a client has one. Syscalls: those of Nl80211Socket.
+  /// open fails if `ifindex` is not a Wi-Fi interface. `peer` selects the station on an access
+  /// point; a client has one. Syscalls: those of Nl80211Socket.
   [[nodiscard]] static Result<Nl80211Source> open(int ifindex, std::optional<MacAddress> peer);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "nl80211"; }
   void read(Instant now, law::LinkFacts& facts) override;
 
-  // For people (onehop doctor): what was read last.
+  // For users (onehop doctor): what was read last.
   [[nodiscard]] const WifiInterfaceMessage& interface() const noexcept { return interface_; }
   [[nodiscard]] const std::optional<StationMessage>& station() const noexcept { return station_; }
   [[nodiscard]] std::span<const StationMessage> list() const noexcept { return list_; }
@@ -43,7 +43,7 @@ class Nl80211Source final : public FactSource {
 
   Nl80211Socket socket_;
   WifiInterfaceMessage interface_;
-  std::optional<MacAddress> peer_;          // as told
+  std::optional<MacAddress> peer_;          // as given
   std::optional<MacAddress> only_station_;  // as found
   WifiFacts wifi_;
   PollBudget station_budget_{station_period}, survey_budget_{survey_period},

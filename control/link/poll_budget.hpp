@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PollBudget: when a sensor may be asked again. A reading that costs much is taken less often, so
-// that no sensor takes more than 2 % of the control thread: a station dump is 20 us where mac80211
-// answers and milliseconds where the driver asks its firmware. Owned by a source; control thread
-// only.
+// PollBudget: when a sensor may be read again. A reading that costs much is taken less often, so
+// that no sensor takes more than 2 % of the control thread: a station dump is 20 us if mac80211
+// answers and milliseconds if the driver asks its firmware. Owned by a source; control thread only.
 #pragma once
 
 #include <algorithm>

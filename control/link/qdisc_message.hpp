@@ -13,7 +13,7 @@
 
 namespace onehop::link {
 
-/// QdiscReading: one qdisc as the kernel tells it.
+/// QdiscReading: one qdisc as the kernel reports it.
 struct QdiscReading {
   int ifindex = 0;
   std::uint32_t handle = 0;
@@ -29,7 +29,7 @@ struct QdiscReading {
 
 [[nodiscard]] std::optional<QdiscReading> parse_qdisc(std::span<const std::byte> message);
 
-/// pick_queue finds what stands in `ifindex`'s root qdisc among a dump's readings. Nothing for
+/// pick_queue finds the backlog of `ifindex`'s root qdisc among a dump's readings. nullopt for
 /// noqueue, for a device without a root and for a root without statistics. `packet_bytes` turns a
 /// limit in packets into bytes.
 [[nodiscard]] std::optional<QueueTelemetry> pick_queue(std::span<const QdiscReading> readings,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// QdiscSource: the backlog of the egress interface's root qdisc, by RTM_GETQDISC dump. Where that
-// is `noqueue` and the device is stacked (macvlan, vlan), the lower device's root qdisc. Frames of
-// an AF_XDP socket go by the root qdisc of the socket's own interface; what stands there is
-// others', and what drains there says nothing of us.
+// QdiscSource: the backlog of the egress interface's root qdisc, by RTM_GETQDISC dump. If that is
+// `noqueue` and the device is stacked (macvlan, vlan), the lower device's root qdisc. Frames of an
+// AF_XDP socket bypass the root qdisc of the socket's own interface; its backlog and drain are
+// those of others, and say nothing of us.
 //
 //   RTM_GETQDISC ─▶ QdiscSource ─┬─▶ lower_queue
 //                                └─▶ WiredSource ─▶ exact_queue, with the bytes in the NIC's ring
 //
 // A dump and not a single request: a single RTM_GETQDISC needs NLM_F_ECHO and is then multicast to
-// every listener of traffic control; a dump costs 5 us and wakes nobody. Control thread only: a
-// dump can wait for rtnl_lock for milliseconds.
+// every listener of traffic control; a dump costs 5 us and wakes no other process. Control thread
+// only: a dump can wait for rtnl_lock for milliseconds.
 #pragma once
 
 #include <optional>
@@ -35,9 +35,10 @@ class QdiscSource final : public FactSource {
   [[nodiscard]] std::string_view name() const noexcept override { return "qdisc"; }
   void read(Instant now, law::LinkFacts& facts) override;
   void read_backlog(Instant now, law::LinkFacts& facts) override { read(now, facts); }
-  /// queue returns nothing where there is no queue to read or the reading failed; never a zero that
-  /// was not read. Who shares this source asks here: a second call with the same `now` returns the
-  /// first one's reading. Syscalls: sendto, recvmsg; none where our frames pass no qdisc.
+  /// queue returns nothing if there is no queue to read or the reading failed; never a zero that
+  /// was not read. Another source that shares this one calls it, too: a second call with the same
+  /// `now` returns the first one's reading. Syscalls: sendto, recvmsg; none if our frames pass no
+  /// qdisc.
   [[nodiscard]] const std::optional<QueueTelemetry>& queue(Instant now);
   /// root_kind is the kind of the interface's own root qdisc in the last reading; empty where there
   /// was none.

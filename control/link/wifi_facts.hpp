@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// WifiFacts: what nl80211 tells, as the facts that laws read. No socket, no clock: messages and
+// WifiFacts: what nl80211 reports, as the facts that laws read. No socket, no clock: messages and
 // their time come in.
 //
 // It remembers what turns the kernel's counters into growing totals: 32-bit counters wrap (4 GiB

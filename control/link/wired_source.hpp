@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// WiredSource: a cable's facts: the speed by ethtool, and where the driver keeps byte queue limits
-// (BQL, in sysfs), the exact queue: what stands in the qdisc and what the NIC was given and has not
-// sent.
+// WiredSource: a cable's facts: the speed by ethtool, and if the driver keeps byte queue limits
+// (BQL, in sysfs), the exact queue: the backlog of the qdisc, plus what the NIC was given and has
+// not sent.
 //
 //   UDP port ─▶ qdisc (backlog, dequeued bytes) ─▶ NIC's ring (BQL inflight) ─▶ wire
 //               └────────────── occupancy ──────────────┘   drained = dequeued - inflight
 //
-// That sum is for frames that pass the qdisc: a port that goes by it (AF_XDP zero-copy) has exact
+// That sum is for frames that pass the qdisc: a port that bypasses it (AF_XDP zero-copy) has exact
 // completions of its own. Control thread only; no privilege.
 #pragma once
 
@@ -45,9 +45,9 @@ class WiredSource final : public FactSource {
   /// with the carrier.
   static constexpr Nanos queue_period = 2ms, speed_period = 1s;
 
-  /// open fails where nothing is to be read: a device of software, whose speed is worth nothing, or
-  /// neither speed nor BQL. `qdisc` is null where our frames do not pass the qdisc. Syscalls: those
-  /// of read_interface and ByteQueueLimits.
+  /// open fails if there is nothing to read: a software device, whose speed is meaningless, or
+  /// neither speed nor BQL. `qdisc` is null if our frames do not pass the qdisc. Syscalls: those of
+  /// read_interface and ByteQueueLimits.
   [[nodiscard]] static Result<WiredSource> open(int ifindex, std::shared_ptr<QdiscSource> qdisc);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "wired"; }
@@ -68,7 +68,7 @@ class WiredSource final : public FactSource {
   PollBudget queue_budget_{queue_period}, speed_budget_{speed_period};
 };
 
-/// exact_wired_queue joins the two readings. Drained never goes back: the two are of two moments.
+/// exact_wired_queue joins the two readings. Drained never goes back: they are of two moments.
 [[nodiscard]] law::QueueReading exact_wired_queue(const QueueTelemetry& qdisc, Bytes inflight,
                                                   Bytes drained_before) noexcept;
 

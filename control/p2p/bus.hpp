@@ -2,8 +2,8 @@
 // Bus: the system bus, as far as a client of wpa_supplicant and NetworkManager needs it; a thin
 // layer over sd-bus (libsystemd).
 //
-// Calls block until they are answered, at most for call_limit. Signals that come meanwhile wait for
-// process(). One thread. $DBUS_SYSTEM_BUS_ADDRESS names another bus.
+// Calls block until they are answered, at most for call_limit. Signals that arrive meanwhile wait
+// for process(). One thread. $DBUS_SYSTEM_BUS_ADDRESS names another bus.
 #pragma once
 
 #include <cerrno>
@@ -54,9 +54,9 @@ class Bus {
   /// there is no system bus. Syscalls: socket, connect, ...
   [[nodiscard]] static Result<Bus> open(Nanos limit = call_limit);
 
-  /// call returns the answer's first argument where it is a string or an object path.
-  /// Errors: privilege_missing where the bus's policy refuses; io_unavailable where the service is
-  /// not there (errno_value ESRCH), or says so itself (cause).
+  /// call returns the answer's first argument if it is a string or an object path. Errors:
+  /// privilege_missing if the bus's policy refuses; io_unavailable if the service does not exist
+  /// (errno_value ESRCH), or reports it (cause).
   [[nodiscard]] Result<std::string> call(const Target& target, const std::string& method,
                                          const std::vector<Value>& arguments,
                                          const std::string& attempt);
@@ -72,9 +72,9 @@ class Bus {
                                           const Value& value, const std::string& attempt);
   [[nodiscard]] bool has_owner(const std::string& service);
 
-  /// listen has process() hand over each signal that `service` sends from `interface`.
+  /// listen makes process() pass on each signal that `service` sends from `interface`.
   [[nodiscard]] Result<void> listen(const std::string& service, const std::string& interface);
-  /// process handles what has come and returns; `on_signal` may call. False: the connection is
+  /// process handles what has arrived and returns; `on_signal` may call. False: the connection is
   /// lost.
   [[nodiscard]] bool process(const std::function<void(const Signal&)>& on_signal);
   /// fd and events are for poll(). No call is left open, so there is no time-out to keep.
@@ -94,8 +94,7 @@ class Bus {
   std::unique_ptr<std::vector<Signal>> waiting_ = std::make_unique<std::vector<Signal>>();
 };
 
-/// value_of takes a value out of a dictionary; empty, 0 or false where it is not there or of
-/// another type.
+/// value_of reads a value of a dictionary; empty, 0 or false if it is absent or of another type.
 template <class T>
 [[nodiscard]] T value_of(const Dict& dict, const std::string& key) {
   const auto found = dict.find(key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Formation: how a Wi-Fi Direct group comes about, as a state machine without I/O.
+// Formation: the state machine that forms a Wi-Fi Direct group, without I/O.
 //
 //              ┌────── attempt failed, Connect refused ──────┐
 //              ▼                                             │
@@ -9,13 +9,13 @@
 //     └────▶ starting (host) ─────────────────────────────── GroupStarted ─────────────────┘
 //                   any ── limit, interrupt ─▶ ended (error), with Cancel and StopFind before
 //
-// step() takes the time and one event and returns what is to be done; who runs it feeds back what
-// came of that. So it is tested in virtual time. Owns nothing but its state; one thread.
+// step() takes the time and one event and returns the actions to perform; the caller passes their
+// results back as events. So tests run it in virtual time. It owns only its state; one thread.
 //
-// What wpa_supplicant does that makes a machine of this: Connect is refused for a peer of which
-// only a request was heard, until the next search has seen it; two searches may miss each other for
-// seconds; a negotiation may fail where both begin one in the same moment; an owner is told of its
-// group before the peer has joined, and the group ends after 10 s where that fails.
+// Properties of wpa_supplicant that require a state machine: it refuses Connect for a peer of which
+// it heard only a request, until the next search has seen the peer; two searches may miss each
+// other for seconds; a negotiation may fail if both sides begin one at the same moment; an owner
+// gets GroupStarted before the peer has joined, and the group ends after 10 s if that fails.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@
 
 namespace onehop::p2p {
 
-// What happened.
+// Events.
 struct Begun {};
 struct PeerFound {
   Peer peer;
@@ -38,30 +38,29 @@ struct PeerLost {
   std::string path;
 };
 struct FindEnded {};
-/// A peer asks for a group: GO negotiation request.
+/// A peer asks for a group by a GO negotiation request.
 struct PeerAsked {
   std::string path;
 };
-/// The two agreed on who owns the group and where; Wi-Fi Protected Setup follows.
+/// Both sides agreed on the owner and the channel; Wi-Fi Protected Setup follows.
 struct Negotiated {
   int frequency = 0;  ///< MHz
 };
-/// A peer asks to be let into a group that we own, by push button.
+/// A peer asks by push button to join a group that we own.
 struct JoinAsked {
   std::string path;
 };
-/// Connect, AddGroup: what came of the call. An error with errno_value ECHRNG: another channel
-/// might do.
+/// The result of Connect or AddGroup. An error with errno_value ECHRNG: another channel may work.
 struct CallDone {
   std::optional<Error> error;
 };
-/// The negotiation, or Wi-Fi Protected Setup behind it, failed.
+/// The negotiation, or the Wi-Fi Protected Setup after it, failed.
 struct AttemptFailed {
   enum class Kind {
     other,
     channel,  ///< the two have none in common
     pairing,
-    group,  ///< none came of what the two agreed on
+    group,  ///< the agreed group did not start
   };
   std::string cause;
   Kind kind = Kind::other;
@@ -72,7 +71,7 @@ struct GroupStarted {
 struct GroupFinished {
   std::string path;  ///< of the group's interface
 };
-/// A peer is in a group that we own, its key proven.
+/// A peer joined a group that we own; its key is proven.
 struct PeerJoined {
   std::string group_object;
 };
@@ -82,13 +81,13 @@ using Event =
     std::variant<Begun, PeerFound, PeerLost, FindEnded, PeerAsked, Negotiated, JoinAsked, CallDone,
                  AttemptFailed, GroupStarted, GroupFinished, PeerJoined, Interrupted, TimePassed>;
 
-// What is to be done.
+// Actions.
 struct Find {
   Nanos span{};
-  /// Search channels 1, 6 and 11 alone, where devices without a group listen: a round takes less
-  /// than a second. Owners of groups are found by a scan of all channels only.
+  /// Search only channels 1, 6 and 11, where devices without a group listen: a round takes less
+  /// than a second. Only a scan of all channels finds owners of groups.
   bool is_social = true;
-  int frequency = 0;  ///< MHz; where it is not social: this channel and the social ones alone
+  int frequency = 0;  ///< MHz; if not social: only this channel and the social ones
 };
 struct StopFind {};
 struct Connect {
@@ -129,10 +128,10 @@ class Formation {
  public:
   explicit Formation(Plan plan) : plan_{std::move(plan)} {}
 
-  /// step moves on by one event. Actions are to be done in their order; what Connect and AddGroup
-  /// came to is the next event. After Ended it returns nothing.
+  /// step processes one event. Perform the actions in order; the results of Connect and AddGroup
+  /// are the next events. After Ended it returns nothing.
   [[nodiscard]] std::vector<Action> step(Instant now, const Event& event);
-  /// next_wakeup is when step() wants a TimePassed, if nothing happens before.
+  /// next_wakeup is when step() wants a TimePassed, if no other event comes before.
   [[nodiscard]] Instant next_wakeup() const;
   [[nodiscard]] bool is_ended() const { return state_ == State::ended; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // GroupIpv4: this machine's IPv4 address on the interface of a group that it owns, the .1 of a /24
-// that is in none of its routes. It is gone with the object. One thread.
+// that none of its routes contains. The destructor removes it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct Ipv4Route {
   unsigned bits = 0;
 };
 
-/// choose_group_address returns the first address of a network that no route leads to. Nothing:
-/// all candidates are taken. Pure.
+/// choose_group_address returns the first address of a network that no route leads to. nullopt: all
+/// candidates are taken. Pure.
 [[nodiscard]] std::optional<Ipv4> choose_group_address(std::span<const Ipv4Route> routes);
 
 class GroupIpv4 {
@@ -47,7 +47,7 @@ class GroupIpv4 {
   [[nodiscard]] bool has_server() const;
   /// is_over: the interface is gone or has no carrier, which is how a group ends.
   [[nodiscard]] bool is_over() const;
-  /// abandon leaves the address where it is: a forked process has it now.
+  /// abandon leaves the address in place: a forked process owns it now.
   void abandon() { ifindex_ = 0; }
 
  private:
@@ -55,7 +55,7 @@ class GroupIpv4 {
       : interface_{std::move(interface)}, ifindex_{ifindex}, own_{own} {}
 
   std::string interface_;
-  int ifindex_;  // 0: nothing is to be undone
+  int ifindex_;  // 0: nothing to undo
   Ipv4 own_;
 };
 

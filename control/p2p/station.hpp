@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Station: this machine as an ordinary WPA2 station of a network, through the same wpa_supplicant.
-// So a machine whose radio has no Wi-Fi Direct joins a group that the other one hosts. And the
-// radio that NetworkManager lets us have, for that and for a group: it takes every group of its
-// radio that it has not formed itself out of wpa_supplicant at once (tests/vm/network_manager).
+// So a machine whose radio has no Wi-Fi Direct joins a group that the other one hosts. It also
+// takes the radio from NetworkManager, for that and for a group: NetworkManager removes every group
+// of its radio that it has not formed itself from wpa_supplicant at once
+// (tests/vm/network_manager).
 //
 //   join: (NetworkManager gives the device) ─▶ AddNetwork, Enabled, Reassociate ─▶ completed
 //   leave: RemoveNetwork (RemoveInterface, the device goes back) ─▶ as it was before
@@ -24,14 +25,14 @@ struct Access {
 };
 
 /// join_network returns the network as a Group of which we are a client, when the 4-way handshake
-/// is done. `on_text` is told what is done to NetworkManager. Undone when it fails. Errors:
+/// is done. `on_text` reports changes of NetworkManager. It undoes everything if it fails. Errors:
 /// io_unavailable, privilege_missing, timed_out, interrupted.
 [[nodiscard]] Result<Group> join_network(const std::string& interface, const Access& access,
                                          Nanos limit, int stop_fd,
                                          const std::function<void(const std::string&)>& on_text);
 
-/// take_radio has NetworkManager let go of the supplicant's radio until leave_networks; false: it
-/// does not have it. `supplicant` is opened anew. Errors: as join_network.
+/// take_radio makes NetworkManager release the supplicant's radio until leave_networks; false: it
+/// does not manage the radio. `supplicant` is opened anew. Errors: as join_network.
 [[nodiscard]] Result<bool> take_radio(Supplicant& supplicant, int stop_fd,
                                       const std::function<void(const std::string&)>& on_text);
 

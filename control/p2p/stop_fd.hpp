@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A descriptor that becomes readable when the user wants an end, while something is waited for that
-// has none of its own. Any thread.
+// A descriptor that becomes readable when the user wants to stop, for waits without a descriptor of
+// their own. Any thread.
 #pragma once
 
 #include <poll.h>
@@ -9,8 +9,7 @@
 
 namespace onehop::p2p {
 
-/// is_stopped waits for `span`, or less where `stop_fd` is readable (true). -1: never. Syscall:
-/// poll.
+/// is_stopped waits for `span`, or until `stop_fd` is readable (true). -1: never. Syscall: poll.
 [[nodiscard]] inline bool is_stopped(int stop_fd, Nanos span) {
   pollfd fd{stop_fd, POLLIN, 0};
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(span).count();

@@ -4,8 +4,8 @@
 //   Formation ─ Action ─▶ Supplicant ─ call ─▶ wpa_supplicant ─▶ radio
 //             ◀─ Event ──             ◀ signal ─
 //
-// It owns a connection to the system bus, and the interface of wpa_supplicant where it had to make
-// one. What it starts there (a search, a group) outlives it and is to be ended by calls. A process
+// It owns a connection to the system bus, and the interface of wpa_supplicant if it had to create
+// one. What it starts there (a search, a group) outlives it and must be ended by calls. A process
 // of wpa_supplicant does Wi-Fi Direct on one radio. Calls block, see bus.hpp. One thread.
 //= wpa_supplicant 2.10, dbus_new.c and dbus_new_handlers_p2p.c: methods, keys and signals
 #pragma once
@@ -44,41 +44,41 @@ class Supplicant {
   [[nodiscard]] Result<std::vector<Known>> interfaces();
   [[nodiscard]] bool is_interface_known();  ///< wpa_supplicant still has it
   [[nodiscard]] bool has_created() const { return has_created_; }
-  /// remove_interface takes an interface from wpa_supplicant that create_interface gave it.
+  /// remove_interface removes an interface from wpa_supplicant that create_interface created.
   [[nodiscard]] Result<void> remove_interface(const std::string& path);
   [[nodiscard]] Result<void> remove_own_interface() { return remove_interface(path_); }
 
   [[nodiscard]] const std::string& interface() const { return name_; }
   [[nodiscard]] Bus& bus() { return bus_; }
   [[nodiscard]] Bus::Target target(const char* interface) const;
-  /// field reads a property of any object of wpa_supplicant; empty, 0 or false where it has none.
+  /// field reads a property of any object of wpa_supplicant; empty, 0 or false if it has none.
   template <class T>
   [[nodiscard]] T field(const std::string& path, const char* interface, const char* name) {
     auto found = bus_.get<T>({supplicant_service, path, interface}, name, "");
     return found.has_value() ? std::move(found).value() : T{};
   }
-  /// device_name is what others see of this machine.
+  /// device_name is the name of this machine that others see.
   [[nodiscard]] Result<std::string> device_name();
   /// is_connected: the radio's own interface is in a network now.
   [[nodiscard]] bool is_connected();
-  /// name_device gives this machine's name to others, where wpa_supplicant has none.
+  /// name_device sets this machine's name for others, if wpa_supplicant has none.
   [[nodiscard]] Result<void> name_device(const std::string& name);
-  /// announce tells all in reach, or tells them no more, that onehop waits here for a connection.
+  /// announce starts or stops announcing to all in reach that onehop waits here for a connection.
   [[nodiscard]] Result<void> announce(bool is_accepting);
 
   [[nodiscard]] Result<void> find(const Find& find);
   void stop_find();
   /// is_wide_possible: groups that we own may have 40 and 80 MHz, see control_socket.hpp.
   [[nodiscard]] bool is_wide_possible() const { return control_.has_value(); }
-  /// Why they may not; a text for people.
+  /// The reason why they may not, as text for the user.
   [[nodiscard]] std::string narrow_reason() const { return control_.error().message(); }
   [[nodiscard]] Result<void> connect(const Connect& connect);
   [[nodiscard]] Result<void> add_group(const AddGroup& add);
-  /// cancel ends a negotiation; that there was none is no error.
+  /// cancel ends a negotiation; it is no error if there is none.
   void cancel();
-  /// remove_group: that it is gone already is no error.
+  /// remove_group: it is no error if the group is gone already.
   [[nodiscard]] Result<void> remove_group(const std::string& path);
-  /// groups that this machine is in now, whoever formed them.
+  /// groups that this machine is in now, including those of other programs.
   [[nodiscard]] Result<std::vector<Group>> groups();
   /// group_at is the group on the interface of that path. Its bssid and frequency are missing while
   /// a client is not connected.
@@ -86,7 +86,7 @@ class Supplicant {
   /// authorize lets a device join a group that we own: by push button for two minutes, or by PIN.
   [[nodiscard]] Result<void> authorize(const Group& group, const Pairing& pairing);
 
-  /// process hands over what has happened; `on_event` may call. Error: the bus is gone.
+  /// process passes on the events so far; `on_event` may call. Error: the bus is gone.
   [[nodiscard]] Result<void> process(const std::function<void(const Event&)>& on_event);
   [[nodiscard]] int fd() const { return bus_.fd(); }
   [[nodiscard]] short events() const { return bus_.events(); }
@@ -102,7 +102,7 @@ class Supplicant {
   [[nodiscard]] std::optional<Group> group_of(const std::string& interface_path,
                                               const std::string& role, const std::string& object);
 
-  /// interface_name: empty where the object has none that is one.
+  /// interface_name: empty if the object's name is not valid.
   [[nodiscard]] std::string interface_name(const std::string& path);
   void open_control();
   [[nodiscard]] Result<void> ask_wide(const std::string& command, const std::string& attempt);

@@ -19,9 +19,10 @@ inline constexpr const char* persistent_interface = "fi.w1.wpa_supplicant1.Persi
 inline constexpr const char* owner_mode = "3";
 inline constexpr const char* network_interface = "fi.w1.wpa_supplicant1.Network";
 
-/// What a machine says while onehop waits on it for a connection: an attribute Vendor Extension of
-/// Wi-Fi Protected Setup, in all frames of discovery but an access point's. The first three bytes
-/// are the number of a company; this one is nobody's, and the word behind it tells it from others.
+/// What a machine announces while onehop waits on it for a connection: an attribute Vendor
+/// Extension of Wi-Fi Protected Setup, in all frames of discovery but an access point's. The first
+/// three bytes are a vendor's number; this one is reserved for examples, and the word after it
+/// marks it as ours.
 //= Wi-Fi Simple Configuration Technical Specification 2.0.5, section 12
 //= RFC 5612 section 2 (32473)
 inline constexpr const char* marks_key = "VendorExtension";
@@ -34,7 +35,7 @@ inline constexpr std::int64_t owner_bit = 0x01;
 //= Wi-Fi P2P Technical Specification 1.2, table 8
 inline constexpr std::int64_t no_common_channel = 7;
 
-/// negotiation_failure puts a status code of the P2P specification in words.
+/// negotiation_failure is the text for a status code of the P2P specification.
 //= Wi-Fi P2P Technical Specification 1.2, table 8
 [[nodiscard]] inline std::string negotiation_failure(std::int64_t status) {
   switch (status) {

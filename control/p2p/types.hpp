@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Peers and groups of Wi-Fi Direct, as wpa_supplicant's D-Bus interface tells of them. Values; any
+// Peers and groups of Wi-Fi Direct, as wpa_supplicant's D-Bus interface reports them. Values; any
 // thread.
 #pragma once
 
@@ -14,11 +14,11 @@ namespace onehop::p2p {
 /// Peer: a P2P device that was found.
 struct Peer {
   std::string path;     ///< of its D-Bus object; a handle for calls
-  std::string name;     ///< what the device calls itself: any bytes, by anybody in reach
+  std::string name;     ///< what the device calls itself: any bytes, from any device in reach
   std::string address;  ///< P2P device address, aa:bb:cc:dd:ee:ff
   int signal_dbm = 0;
-  bool is_group_owner = false;  ///< it owns a group now: it can be joined, and not negotiated with
-  /// It runs onehop and waits for a connection; an owner of a group does not tell.
+  bool is_group_owner = false;  ///< it owns a group now: we can join it, and not negotiate with it
+  /// It runs onehop and waits for a connection; an owner of a group does not announce that.
   bool is_accepting = false;
 };
 
@@ -37,12 +37,12 @@ struct Group {
   bool is_persistent = false;
 };
 
-/// Pairing: how two devices agree that they are meant (Wi-Fi Protected Setup). A push button lets
-/// in whoever asks within two minutes; a PIN lets in who knows it.
+/// Pairing: how two devices prove that they are meant (Wi-Fi Protected Setup). A push button admits
+/// any device that asks within two minutes; a PIN admits a device that knows it.
 struct Pairing {
   enum class Method { button, show_pin, enter_pin };
   Method method = Method::button;
-  /// enter_pin: the one that the other side shows; show_pin: ours. Empty with a button alone.
+  /// enter_pin: the PIN that the other side shows; show_pin: ours. Empty for a button.
   std::string pin;
 };
 
@@ -62,26 +62,26 @@ struct Pairing {
 //= Wi-Fi P2P Technical Specification 1.2 section 3.1.4.2
 inline constexpr int likely_owner_intent = 8;
 
-/// Plan: what Formation is to reach.
+/// Plan: what Formation is to achieve.
 struct Plan {
   enum class Task { find, connect, accept, host };
   Task task = Task::find;
-  /// Name, or address in any case of letters. Empty: the only one that accepts, or where none does
-  /// the only one there is; accept: any.
+  /// Name, or address in upper or lower case. Empty: the only peer that accepts, or if none does
+  /// the only peer; accept: any.
   std::string peer;
   Pairing pairing;
-  /// 0..15, which side would rather own the group; the higher one does. Too low at both ends: the
-  /// radio with the slower processor may end up sending the beacons.
+  /// 0..15, how much this side wants to own the group; the higher one does. Too low at both ends:
+  /// the radio with the slower processor may end up sending the beacons.
   //= Wi-Fi P2P Technical Specification 1.2 section 3.1.4.2
   int owner_intent = 7;
-  /// Channels in the order in which they are tried while none will do: MHz, or a band as
-  /// wpa_supplicant takes it (host: 2, 5), or 0, its own choice. Only who will own the group should
-  /// ask for one: what both force they must have in common.
+  /// Channels in the order in which they are tried: MHz, or a band in wpa_supplicant's form (host:
+  /// 2, 5), or 0 for its own choice. Only the future owner should ask for one: channels that both
+  /// sides force must match.
   std::vector<int> frequencies = {0};
   bool is_join = false;  ///< connect: to a group that the peer owns already, and to no other peer
   bool is_persistent = false;
-  /// connect without a name: to one that accepts, or to the only owner of a group where for a while
-  /// nobody does; never to a device that is there for something else.
+  /// connect without a name: to a peer that accepts, or to the only owner of a group if for a while
+  /// none accepts; never to a device that is there for something else.
   bool is_accepting_alone = false;
   Nanos limit = 120s;  ///< after which it gives up; find: after which it ends
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// BottleneckShare: what part of the last 2 s each bottleneck held. One tick alone misleads: while a
-// slow disk limits a transfer, some ticks see another buffer first. Control thread only.
+// BottleneckShare: for what part of the last 2 s each bottleneck was the limit. One tick alone
+// misleads: while a slow disk limits a transfer, some ticks see another buffer first. Control
+// thread only.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ class BottleneckShare {
   static constexpr Nanos slot_span{100ms};
   static constexpr std::size_t slots = 20;
 
-  /// add: `bottleneck` held for `span` until `now`, which never goes back.
+  /// add: `bottleneck` was the limit for `span` until `now`, which never goes back.
   void add(Instant now, Bottleneck bottleneck, Nanos span) noexcept {
     const std::int64_t newest = now.time_since_epoch() / slot_span;
     for (std::int64_t i = std::max(newest_ + 1, newest - std::int64_t{slots} + 1); i <= newest; ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RateLoop: one tick of control. Pure of threads and clocks: a thread, a test and a simulator call
-// tick(now) alike.
+// RateLoop: one tick of control. No threads or clocks: a thread, a test and a simulator call
+// tick(now) in the same way.
 //
 //   Latest<PathReport> ─┐                                         ┌─▶ Latest<RateGrant> (core)
 //   Latest<Limits>     ─┼─▶ LinkSample ─▶ law ─▶ silence ─▶ caps ─┼─▶ Latest<RateState> (session,
@@ -28,7 +28,7 @@ class RateLoop {
   RateLoop(law::Controller& law, Latest<PathReport>& path, Latest<Limits>& limits,
            Latest<RateGrant>& grant, Latest<RateState>& state, TraceWriter* trace);
 
-  /// set_source is who reads the path's link, from now on; null: nobody. `source` must outlive the
+  /// set_source sets the source of facts of the path's link; null: none. `source` must outlive the
   /// loop. Not while tick() may be called.
   void set_source(link::FactSource* source) {
     source_ = source;
@@ -37,8 +37,8 @@ class RateLoop {
     refused_exact_.has_reading = refused_lower_.has_reading = false;
   }
 
-  /// set_cpu_total is what the next row says of this process's CPU time; whoever knows real time
-  /// calls it.
+  /// set_cpu_total sets this process's CPU time in the next row; a caller that knows real time uses
+  /// it.
   void set_cpu_total(Nanos total) noexcept { state_.cpu_total = total; }
   [[nodiscard]] bool has_trace() const noexcept { return trace_ != nullptr; }
 
@@ -57,8 +57,8 @@ class RateLoop {
  private:
   static constexpr std::size_t foreign_readings = 16;
 
-  /// RefusalsSeen: what a queue below refused between two readings of ours. It counts from when it
-  /// was made, so its first reading tells of no refusal.
+  /// RefusalsSeen: what a queue below refused between two of our readings. The kernel counts since
+  /// the queue was made, so the first reading shows no refusal.
   struct RefusalsSeen {
     Instant at{};
     std::uint64_t counter = 0, total = 0;

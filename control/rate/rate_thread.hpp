@@ -10,10 +10,10 @@
 
 namespace onehop::rate {
 
-/// start_rate_thread runs `loop` until the thread is asked to stop, which it is at once, also in a
-/// wait of 20 ms. It then ticks a last time, and the state it published last holds the whole
-/// session. `loop` must outlive the thread; nobody else may call its tick() meanwhile. Syscalls:
-/// clone.
+/// start_rate_thread runs `loop` until the thread is asked to stop, and then ends at once, even in
+/// a wait of 20 ms. It ticks a last time first, so the last published state covers the whole
+/// session. `loop` must outlive the thread; no other thread may call its tick() meanwhile.
+/// Syscalls: clone.
 [[nodiscard]] Result<std::jthread> start_rate_thread(RateLoop& loop);
 
 }  // namespace onehop::rate

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// TraceWriter: one CSV row per control tick, for plots and for arguments. Owns its file. Called by
-// the control thread alone; rows are gathered in memory and written in large pieces. Columns are
-// only ever added at the end; what a law does not have is an empty cell, never a zero.
+// TraceWriter: one CSV row per control tick, for plots and analysis. Owns its file. Called by the
+// control thread alone; rows are gathered in memory and written in large pieces. New columns are
+// only added at the end; a value that a law does not have is an empty cell, never a zero.
 #pragma once
 
 #include <cstdio>
@@ -42,15 +42,15 @@ struct BufferUse {
 struct RateState {
   Instant at{};
   law::LawTrace law;
-  RateGrant grant;                           ///< less what silence and caps took off
+  RateGrant grant;                           ///< after the limits by silence and caps
   Bottleneck bottleneck = Bottleneck::none;  ///< the law's, or the cap
-  /// What the law says once (control/law/notice.hpp), as bits that stay.
+  /// What the law reports once (control/law/notice.hpp), as bits that stay.
   std::uint32_t notices = 0;
   PathReport path;
   law::LinkFacts facts;
-  std::optional<Nanos> cpu_total;  ///< user and system time of this process; absent where nobody
-                                   ///< reads it
-  // What follows is not in the file, and as old as the last publication.
+  std::optional<Nanos> cpu_total;  ///< user and system time of this process; absent if it is not
+                                   ///< read
+  // The members below are not in the file, and as old as the last publication.
   BottleneckShares bottleneck_permille{};  ///< of the last 2 s
   BufferUse tx_queue, rx_ring, app_buffer;
   Bytes tx_queue_mean{};    ///< as the percentiles
@@ -73,7 +73,7 @@ class TraceWriter {
              std::string_view source) noexcept {
     write_line(state, before, law, source, false);
   }
-  /// close writes what is left and tells of any write that failed. Syscalls: write, close.
+  /// close writes what is left and reports any write that failed. Syscalls: write, close.
   [[nodiscard]] Result<void> close();
 
  private:
