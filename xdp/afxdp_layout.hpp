@@ -24,8 +24,8 @@ inline constexpr std::uint32_t ethernet_header_bytes = 14;
 /// What the kernel keeps free in front of each received frame (XDP_PACKET_HEADROOM).
 inline constexpr std::uint32_t packet_headroom_bytes = 256;
 
-/// Chunks per frame. Too few: an MTU is not used in full. Too many: memory in frames that nobody
-/// sends. 4 of 4096 bytes take a frame of 15 KB; the jumbo frames of Ethernet are 9 KB.
+/// Chunks per frame. Too few: an MTU is not used in full. Too many: memory in frames that are never
+/// sent. 4 of 4096 bytes take a frame of 15 KB; the jumbo frames of Ethernet are 9 KB.
 inline constexpr std::uint32_t frame_chunks_max = 4;
 
 /// rx_frame_bytes_max: the largest Ethernet frame that arrives in one chunk.

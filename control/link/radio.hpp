@@ -20,11 +20,11 @@ namespace onehop::link {
 /// RadioBand: the channels of a band that the rules in force permit.
 struct RadioBand {
   std::string_view name;
-  std::uint32_t channels = 0;  ///< to be used at all, if only where another one is heard
-  std::uint32_t group_channels =
-      0;                          ///< a group may start there: no radar, nobody to be heard first
-  std::uint32_t radio_mhz = 0;    ///< the widest channel of the radio; 0: it has no such band
-  std::uint32_t allowed_mhz = 0;  ///< the widest that the rules leave on one of `channels`
+  std::uint32_t channels = 0;        ///< to be used at all, if only where another one is heard
+  std::uint32_t group_channels = 0;  ///< a group may start there: no radar, and no need to hear
+                                     ///< another one first
+  std::uint32_t radio_mhz = 0;       ///< the widest channel of the radio; 0: it has no such band
+  std::uint32_t allowed_mhz = 0;     ///< the widest that the rules leave on one of `channels`
 };
 
 struct RadioFacts {

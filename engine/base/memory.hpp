@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What becomes of memory that the system refuses. Constructors can only throw; whoever runs a
-// session, a thread or the program catches std::bad_alloc and makes an Error of it here, so that
-// the other end is told as well. Set-up only; any thread.
+// What happens when the system refuses memory. Constructors can only throw; the code that runs a
+// session, a thread or the program catches std::bad_alloc and makes an Error of it here, which the
+// session also reports to the peer. Set-up only; any thread.
 #pragma once
 
 #include <new>

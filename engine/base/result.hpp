@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Result<T> and Error: how set-up code fails.
 //
-// An error names the attempt, the cause and the remedy, and carries the exit code that the program
-// ends with if nobody handles it. The hot path returns counts instead.
+// An error names the attempt, the cause and the remedy, and carries the exit code of the program if
+// it is not handled. The hot path returns counts instead.
 #pragma once
 
 #include <boost/outcome/basic_result.hpp>

@@ -5,9 +5,9 @@
 //   initiator: Ya = ya * g ─▶         responder: Yb = yb * g ─▶         K = ya * Yb = yb * Ya
 //   ISK = SHA-512(session id, K, Ya and what its end says, Yb and what its end says)
 //
-// Whoever does not know the password sees two points that are as good as random, and learns nothing
-// by which a guess could be tried later. Whoever takes part with a guess tries that one alone. An
-// ISK proves nothing yet: both ends have to show that they have the same.
+// An observer without the password sees two points that look random, and learns nothing to test
+// guesses with later. A participant with a guess tests that one alone. An ISK proves nothing yet:
+// both ends have to show that they have the same.
 //
 // This is the suite CPACE-RISTR255-SHA512 of draft-irtf-cfrg-cpace-21. The group and the hash are
 // libsodium's, in constant time; nothing here branches on a secret but on the password's length.
@@ -34,7 +34,7 @@ using CpaceKey = Secret<cpace_key_bytes>;  ///< ISK; its hash is what a protocol
 /// What both ends know before their messages.
 struct CpaceInput {
   std::span<const std::byte> password;    ///< PRS
-  std::span<const std::byte> channel;     ///< CI: who the two are, the initiator first
+  std::span<const std::byte> channel;     ///< CI: the two parties, the initiator first
   std::span<const std::byte> session_id;  ///< sid, fresh of both
 };
 
@@ -61,7 +61,8 @@ class Cpace {
 
   [[nodiscard]] const CpacePoint& point() const noexcept { return point_; }
 
-  /// key_of_initiator and key_of_responder give the ISK; nothing: the other end's point is none.
+  /// key_of_initiator and key_of_responder return the ISK; nullopt: the other end's point is not
+  /// valid.
   [[nodiscard]] std::optional<CpaceKey> key_of_initiator(std::span<const std::byte> said,
                                                          const CpaceMessage& responder) const;
   [[nodiscard]] std::optional<CpaceKey> key_of_responder(std::span<const std::byte> said,

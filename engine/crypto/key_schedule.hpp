@@ -13,8 +13,8 @@
 //= RFC 9001 §5.3   nonce
 //
 // Generations are derived side by side from the direction's secret and not as a chain, so a
-// receiver that lost many frames pays one derivation however far the sender went. The price:
-// whoever steals the direction's secret can read all frames. Secrets are never stored.
+// receiver that lost many frames needs one derivation however far the sender went. The price: with
+// a stolen direction secret all frames can be read. Secrets are never stored.
 //
 // The session builds context and direction secrets; the engine core derives generations.
 #pragma once

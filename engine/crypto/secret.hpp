@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Secret<N>: bytes that are wiped after use; and how a process keeps its keys to itself.
+// Secret<N>: bytes that are wiped after use; and functions that protect a process's keys.
 //
-// A Secret is a value of whoever holds it. It has no comparison and no printing on purpose.
+// A Secret is a value that its holder owns. It has no comparison and no printing on purpose.
 #pragma once
 
 #include <array>
@@ -33,8 +33,8 @@ class Secret {
 /// before any key exists. Syscalls: prctl, setrlimit. False: the kernel refused, errno says why.
 [[nodiscard]] bool forbid_core_dumps() noexcept;
 
-/// fork_generation grows in the child of every fork(). Whoever numbers frames under a key compares
-/// it: a child that went on with its parent's key would use the same nonces again.
+/// fork_generation grows in the child of every fork(). Code that numbers frames under a key
+/// compares it: a child that continued with its parent's key would use the same nonces again.
 [[nodiscard]] std::uint32_t fork_generation() noexcept;
 
 }  // namespace onehop::crypto

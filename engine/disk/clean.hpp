@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// clean(): what sessions that died left in a destination folder and below it is taken away.
+// clean() removes what dead sessions left in a destination folder and below it.
 //
-//   ".onehop-stage"                       a stage that nobody holds
+//   ".onehop-stage"                       a stage without a lock
 //   ".NAME.part", ".NAME.onehop-journal"  by the journal; a journal alone, too
 //   ".NAME.part"                          by a record of its inode in a session's journal
 //   ".onehop-session"                     last: without it nothing shows whose a part is
 //
-// A name alone proves nothing. What a session that runs holds under flock stays, as does all that
-// is of another user, has a second name, or is no regular file. Links are not followed, and what is
-// unlinked is the very file that was looked at and locked. Any thread may call it; it may block.
+// A name alone proves nothing. It keeps what a running session holds under flock, and all that
+// belongs to another user, has a second name, or is not a regular file. It follows no links, and
+// unlinks the very file that it examined and locked. Any thread may call it; it may block.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct CleanItem {
   std::uint64_t bytes = 0;  ///< room on the disk, of what was removed
 };
 
-/// clean tells of each thing as it goes, `failed` also of folders that cannot be read. Error: the
+/// clean reports each thing as it goes, `failed` also folders that cannot be read. Error: the
 /// folder itself cannot be opened. Syscalls: openat2, fstatat, statx, flock, getdents64, pread,
 /// unlinkat.
 [[nodiscard]] Result<void> clean(const CleanOptions& options,

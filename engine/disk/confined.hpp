@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Confined paths: every call below a destination folder, and every open below what is sent, goes
+// Confined paths: every call below a destination folder, and every open below a sent path, goes
 // through here, by its descriptor.
 //
 // openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: the kernel itself
-// refuses to leave the folder, also when somebody puts a link there between two calls. A path from
-// a peer is never given to a call that follows links. The functions return descriptors or errno
-// values and keep nothing. A file thread or set-up calls them.
+// refuses to leave the folder, even if another process puts a link there between two calls. A path
+// from a peer is never passed to a call that follows links. The functions return descriptors or
+// errno values and keep nothing. A file thread or set-up calls them.
 #pragma once
 
 #include <fcntl.h>
@@ -40,12 +40,13 @@ struct Place {
   std::vector<std::string> made;
 };
 
-/// probe makes a file in `folder`, which is gone when it returns. `status` tells whose it was.
-/// 0 or errno. Syscalls: openat, fstat; openat2 and unlinkat on file systems without O_TMPFILE.
+/// probe makes a file in `folder`, which is gone when it returns. `status` shows its owner. 0 or
+/// errno. Syscalls: openat, fstat; openat2 and unlinkat on file systems without O_TMPFILE.
 [[nodiscard]] int probe(int folder, struct stat& status);
-/// is_own: `owner` is whom a file system gives what we make in `folder`. Mostly that is our user.
-/// Where FAT, NTFS or CIFS is mounted with one owner, or NFS squashes users, it is another one, who
-/// has every right to all that we make there anyway. Syscalls: for another user those of
+/// is_own: `owner` is the owner that a file system gives to what we make in `folder`. Mostly that
+/// is our user. On FAT, NTFS or CIFS mounted with one owner, or NFS that squashes users, it is
+/// another one, which has every right to all that we make there anyway. Syscalls: for another user
+/// those of probe.
 /// probe.
 [[nodiscard]] bool is_own(int folder, uid_t owner);
 /// open_own opens an existing file to read and write, if it is ours: a regular file that is_own()
@@ -53,9 +54,9 @@ struct Place {
 /// filled where it is open. Syscalls: openat2, fstat; is_own().
 [[nodiscard]] Fd open_own(int folder, const std::string& leaf, struct stat& status,
                           int access = O_RDWR);
-/// open_locked is open_own for a file that nobody holds the flock of; it holds it from then on. Not
-/// open: EWOULDBLOCK says that somebody holds it. A file that lost its name meanwhile is not ours.
-/// Syscalls: openat2, fstat, flock, fstatat; is_own().
+/// open_locked is open_own for a file without a flock; it holds the flock from then on. Not open:
+/// EWOULDBLOCK means that another process holds it. A file that lost its name meanwhile is not
+/// ours. Syscalls: openat2, fstat, flock, fstatat; is_own().
 [[nodiscard]] Fd open_locked(int folder, const std::string& leaf, struct stat& status,
                              int access = O_RDWR);
 

@@ -34,7 +34,7 @@ class OpenedFolders {
   /// use_in calls `use`, which gives 0 or an errno, and once more where it was refused EACCES and
   /// a folder of `path` could be opened up.
   [[nodiscard]] int use_in(std::string_view path, const std::function<int()>& use);
-  /// take gives the mode that an opened folder had, once: whoever calls it sets its mode.
+  /// take returns the mode that an opened folder had, once; the caller sets its mode.
   [[nodiscard]] std::optional<mode_t> take(std::string_view path);
   /// close gives all that were not taken their modes back. Syscalls: as open_up.
   void close() noexcept;

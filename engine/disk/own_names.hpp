@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Names that sessions give to what is theirs in the destination, and how a file is known again.
+// Names that sessions use for their own files in the destination, and how a file is recognized.
 //
 //   ".onehop-session", ".onehop-stage"       in the root
 //   ".NAME.part", ".NAME.onehop-journal"     beside NAME
 //
-// Everybody can guess these, and in a folder that others may write to somebody may have them first.
-// Then a tag goes before the suffix, 64 random bits: ".NAME.0123456789abcdef.part". What a name
-// belongs to is never told by the name: owner, lock, journal and record of the inode say it.
+// Anyone can guess these, and in a folder that others may write to another user may have them
+// first. Then a tag goes before the suffix, 64 random bits: ".NAME.0123456789abcdef.part". A name
+// never proves an owner: file owner, lock, journal and record of the inode do.
 //
 // Pure, but for random_tag(). Any thread.
 #pragma once

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Stage: the folder in the destination where packed files lie until they are whole, verified and
+// Stage: the folder in the destination where packed files lie until they are complete, verified and
 // durable.
 //
 //   ".onehop-stage/1f"  ─▶ rename ─▶ "photos/a.jpg"
 //
-// Where somebody has that name it is called ".0123456789abcdef.onehop-stage", at random.
+// If another user has that name, it is called ".0123456789abcdef.onehop-stage", at random.
 //
-// Its mode is 0700 and its owner us, so nobody else reads or plants a file in it. It is held under
-// flock while its session lives. A NameProbe tries names in one, in folders of their own. What a
-// session that died left is removed by the next one: only files with names that a Stage makes, and
-// folders of a NameProbe with nothing but empty files, where the stage holds nothing else. A file
-// system without modes (FAT) is taken as it is. One thread at a time.
+// Its mode is 0700 and we own it, so no other user reads or plants a file in it. Its session holds
+// its flock. A NameProbe tries names in one, in folders of their own. The next session removes what
+// a dead one left: only files with names that a Stage makes, and folders of a NameProbe with only
+// empty files, if the stage holds nothing else. It accepts a file system without modes (FAT). One
+// thread at a time.
 #pragma once
 
 #include <sys/types.h>

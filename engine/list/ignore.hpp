@@ -2,9 +2,9 @@
 // IgnoreRules: which names of a folder are left out, by the patterns of gitignore(5).
 //
 // Patterns are tried on every name below a folder, in the order given; the last one that matches
-// decides. Whoever walks the folder asks for each folder before it looks inside, so nothing below
-// an excluded folder can be included again. Names are bytes, relative to the folder, without a
-// slash at the end. Pure functions; any thread.
+// decides. The walk checks each folder before it enters it, so nothing below an excluded folder can
+// be included again. Names are bytes, relative to the folder, without a slash at the end. Pure
+// functions; any thread.
 #pragma once
 
 #include <string>

@@ -70,21 +70,21 @@ class Pack {
   std::vector<std::uint64_t> ends_;  // by ordinal: where the next record begins
 };
 
-/// PackRoots: the roots of a volume's packed records. Messages tell of runs of records, not of
-/// their roots, so the file thread leaves them here for whoever reports what became of each file.
+/// PackRoots: the roots of a volume's packed records. Messages report runs of records, not their
+/// roots, so the file thread stores them here for the code that reports each file's outcome.
 class PackRoots {
  public:
   explicit PackRoots(std::size_t records) : slots_(records) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
-  /// set is the file thread's. A record has one root: another call changes nothing.
+  /// set is for the file thread. A record has one root: another call changes nothing.
   void set(std::uint32_t ordinal, const Digest& root) noexcept {
     Slot& slot = slots_[ordinal];
     if (slot.is_set.load(std::memory_order_relaxed)) return;
     slot.root = root;
     slot.is_set.store(true, std::memory_order_release);  // acquire in find()
   }
-  /// find: nothing where the record was not read yet. Any thread.
+  /// find: nullopt if the record was not read yet. Any thread.
   [[nodiscard]] std::optional<Digest> find(std::uint32_t ordinal) const noexcept {
     const Slot& slot = slots_[ordinal];
     if (!slot.is_set.load(std::memory_order_acquire)) return std::nullopt;

@@ -132,7 +132,7 @@ inline constexpr std::size_t open_files_kept = 256;
 /// attempt_to_offer is the attempt of an Error about a path of the command line.
 [[nodiscard]] std::string attempt_to_offer(const std::string& path);
 
-/// How a source is opened: a fifo does not block, and a terminal becomes nobody's.
+/// How a source is opened: a fifo does not block, and no terminal becomes the controlling one.
 inline constexpr int source_file_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
 /// leaf_in is where the last component of a path begins.

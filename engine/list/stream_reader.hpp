@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// read_stream: what comes from a descriptor, as the volumes of one file whose size nobody knows.
+// read_stream: a descriptor's bytes, as the volumes of one file of unknown size.
 //
 //   fd ─▶ read ─▶ [ piece in memory | next ] ─▶ a volume each ─▶ VolumeOutlet
 //
-// A piece is sent, verified and forgotten as a small file is, so memory is bounded by the volumes
-// that may be under way, and nothing that has left can be sent again: a stream does not resume. It
-// runs in the thread that the outlet belongs to.
+// A piece is sent, verified and forgotten as a small file is, so the open volumes bound the memory,
+// and what has left cannot be sent again: a stream does not resume. It runs in the outlet's thread.
 #pragma once
 
 #include <string>

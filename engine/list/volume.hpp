@@ -4,8 +4,8 @@
 //   file index   0 .. 2047 | 2048 | 2049 .. 4096 | 4097 | 4098 ..
 //                entries     pack   entries        pack
 //
-// Nobody changes a manifest or an answer once it is said: all threads that need one share it, and
-// keep what becomes of the entries beside it. So a session's memory does not grow with the tree.
+// Manifests and answers are immutable: all threads share one, and keep the outcomes of its entries
+// separately. So a session's memory does not grow with the tree.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Answer {
   Claims claims;                          ///< for files with FileAction::resume
   std::string folder;                     ///< of the receiver, its bytes as they came
   std::vector<std::uint8_t> name_faults;  ///< one per FileAction::name_refused, an errno
-  /// Of `pack`, by ordinal. The file side fills them. Null: it tells of none.
+  /// Of `pack`, by ordinal. The file side fills them. Null: it reports none.
   std::shared_ptr<PackRoots> pack_roots;
   /// The volume is refused, for what tells of the receiver's machine: the peer learns that alone.
   std::optional<Error> refusal;

@@ -24,7 +24,7 @@
 
 namespace onehop {
 
-/// wifi_status_of: was the frame acknowledged? Nothing where the message is no such report.
+/// wifi_status_of: was the frame acknowledged? nullopt: the message is no such report.
 [[nodiscard]] inline std::optional<bool> wifi_status_of(msghdr& message) noexcept {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
@@ -39,7 +39,7 @@ namespace onehop {
 
 class LinkStatus {
  public:
-  /// Implementation constant: frames that left alone without any answer, after which nobody will.
+  /// Implementation constant: frames sent alone without any answer before reports are turned off.
   /// An answer takes the time of the queue below, in which that many frames of probing and feedback
   /// do not leave. Too low: a deep queue looks like silence. Too high: a slow path for nothing.
   static constexpr std::uint32_t trial_frames = 512;
@@ -53,7 +53,7 @@ class LinkStatus {
     asked_frames_ = 0;
     return true;
   }
-  /// on_sent counts frames that left alone, up to the trial. Syscalls: setsockopt, once.
+  /// on_sent counts frames sent alone, up to the trial. Syscalls: setsockopt, once.
   void on_sent(int fd, std::uint32_t frames) noexcept {
     if (state_ != State::asked) return;
     asked_frames_ += frames;

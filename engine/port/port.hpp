@@ -69,12 +69,12 @@ concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxF
   { port.receive(views) } noexcept -> std::same_as<std::size_t>;
   /// release gives all views of the last receive() back.
   { port.release() } noexcept;
-  /// tx_queue takes back what has left and reports; wire bytes (L2) of our own frames. `t` is when
-  /// the turn began, which tells turns apart. `at` of the reading is when it was made: bytes that
-  /// drained since the turn began would else count as drained by then.
+  /// tx_queue takes back frames that have left and reports; wire bytes (L2) of our own frames. `t`
+  /// is when the turn began, which distinguishes turns. `at` of the reading is when it was made:
+  /// otherwise bytes that drained since the turn began would count as drained by then.
   { port.tx_queue(t) } noexcept -> std::same_as<QueueTelemetry>;
   /// rx_ring reports the receive ring or socket in wire bytes, and refused_total as the kernel's
-  /// drops. Whether it was backlogged only the loop knows that empties it.
+  /// drops. Only the loop that empties it knows whether it was backlogged.
   { port.rx_ring(t) } noexcept -> std::same_as<QueueTelemetry>;
   /// wait sleeps until `deadline`; it returns early when a frame arrived, if flag (is_rx_wanted) is
   /// set, and when wake() was called from another thread. Returns its system calls. A deadline in
@@ -89,13 +89,13 @@ concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxF
   { const_port.last_error() } noexcept -> std::same_as<int>;
 };
 
-/// is_policy_error tells refusals by a rule of this host: a netfilter drop on output or an XFRM
-/// block (EPERM), a reject or a prohibit route (EACCES). The session waits, and its user is told.
+/// is_policy_error: refusals by a rule of this host: a netfilter drop on output or an XFRM block
+/// (EPERM), a reject or a prohibit route (EACCES). The session waits, and notifies its user.
 [[nodiscard]] constexpr bool is_policy_error(int errno_value) noexcept {
   return errno_value == EPERM || errno_value == EACCES;
 }
 
-/// is_path_error tells errors of the path: nothing leaves until the link is back, its device too
+/// is_path_error: errors of the path: nothing leaves until the link is back, its device too
 /// (ENODEV, of AF_XDP ENXIO), the route is there again, or the rule is gone.
 [[nodiscard]] constexpr bool is_path_error(int errno_value) noexcept {
   return errno_value == ENETDOWN || errno_value == ENODEV || errno_value == ENXIO ||
@@ -103,8 +103,8 @@ concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxF
          errno_value == EADDRNOTAVAIL || is_policy_error(errno_value);
 }
 
-/// is_passing_error tells what ends by itself, errors of the path and frames above a lowered MTU,
-/// from what ends a session. An error that stays is seen as silence.
+/// is_passing_error: errors that end by themselves, those of the path and frames above a lowered
+/// MTU; any other ends the session. An error that stays shows as silence.
 [[nodiscard]] constexpr bool is_passing_error(int errno_value) noexcept {
   return errno_value == 0 || errno_value == EMSGSIZE || is_path_error(errno_value);
 }

@@ -19,18 +19,18 @@
 
 namespace onehop {
 
-/// share_port: whether a second socket that does the same may be bound to a socket's port. While
-/// both are, and neither does any more, a third one finds it taken. Syscalls: setsockopt.
+/// share_port: whether a second socket that does the same may bind to a socket's port. While both
+/// are bound, and after both have ended that, a third one finds it taken. Syscalls: setsockopt.
 [[nodiscard]] Result<void> share_port(const UdpSocket& socket, bool is_shared);
 
 class UdpElsewhere {
  public:
-  /// open binds to the port of `main`, which was just opened by `config`. For that moment both
-  /// share it; nobody else can. Syscalls: socket, setsockopt, bind, getsockname.
+  /// open binds to the port of `main`, which was just opened by `config`. Only for that moment the
+  /// two share it. Syscalls: socket, setsockopt, bind, getsockname.
   [[nodiscard]] static Result<UdpElsewhere> open(const UdpSocket& main,
                                                  const UdpPortConfig& config);
 
-  /// receive gives one frame, valid until the next call, and who sent it. Syscalls: recvfrom.
+  /// receive returns one frame, valid until the next call, and its source. Syscalls: recvfrom.
   [[nodiscard]] std::optional<RxFrame> receive(Endpoint& source) noexcept;
   /// send: false where the kernel does not take it. Syscalls: sendto.
   bool send(const Endpoint& to, std::span<const std::byte> frame) const noexcept;

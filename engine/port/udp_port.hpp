@@ -53,8 +53,8 @@ class UdpPort {
   /// ask_link_status asks Wi-Fi drivers for acknowledgements of single frames (link_status.hpp);
   /// for a sender, before the engine core runs. Syscalls: setsockopt.
   void ask_link_status() noexcept { (void)socket_.link_status().ask(socket_.fd()); }
-  /// claim_port ends UdpPortConfig::is_port_shared: from here on nobody else can bind to the port.
-  /// Syscalls: setsockopt.
+  /// claim_port ends UdpPortConfig::is_port_shared: from here on no other socket can bind to the
+  /// port. Syscalls: setsockopt.
   [[nodiscard]] Result<void> claim_port() { return share_port(socket_, false); }
 
   // --- Following a peer to another address (port.hpp), where the configuration asks for it.

@@ -68,9 +68,9 @@ class UdpSocket {
   /// set_fragments: the kernel fragments frames above the MTU, or refuses. Syscalls: setsockopt.
   [[nodiscard]] bool set_fragments(bool is_on) const noexcept;
   [[nodiscard]] MemInfo mem_info() const noexcept { return read_mem_info(fd()); }
-  /// drain_errors empties the error queue: reports of the link are counted, ICMP errors forgotten,
-  /// because nobody authenticated them and so they decide nothing. Bounded per call. Returns the
-  /// system calls made. Syscalls: recvmsg, getsockopt.
+  /// drain_errors empties the error queue: it counts reports of the link and drops ICMP errors,
+  /// which are not authenticated and so decide nothing. Bounded per call. Returns the system calls
+  /// made. Syscalls: recvmsg, getsockopt.
   std::uint32_t drain_errors() const noexcept;
   /// follow_device binds to `interface` again, which was made anew under another number. It ends
   /// the connection first, which takes off the old binding, so that no privilege is needed; then it

@@ -94,7 +94,7 @@ class GapList {
 
  private:
   // Ours, after RACK's window, which 16 recoveries reset (RFC 8985 section 6.2); here 16 losses
-  // leave a third. Low: reordering is forgotten, and taken for loss. High: losses are told of late
+  // leave a third. Low: reordering is forgotten, and taken for loss. High: losses are reported late
   // for longer.
   static constexpr std::int64_t late_by_part = 16;
 

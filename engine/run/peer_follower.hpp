@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PeerFollower: what the receiving loop does to find a peer at another address
-// (path_challenge.hpp): it looks for frames from elsewhere where the port has such, asks who sent
-// them, and has the port go there. Of a port that cannot follow it is nothing. Engine core; owned
-// by the loop.
+// PeerFollower: how the receiving loop finds a peer at another address (path_challenge.hpp): it
+// reads frames from other addresses if the port has such, challenges their sender, and moves the
+// port there. For a port that cannot follow it does nothing. Engine core; owned by the loop.
 #pragma once
 
 #include <array>
@@ -22,14 +21,14 @@ namespace onehop::run {
 template <Port P>
 class PeerFollower {
  public:
-  /// When the peer is missed, and looked for elsewhere. Shorter: a system call in each pause of a
-  /// link. Longer: a transfer stands still when its NAT forgets it.
+  /// When the peer is missing, and how often to look elsewhere. Shorter: a system call in each
+  /// pause of a link. Longer: a transfer stops longer when its NAT forgets it.
   static constexpr Nanos missed_after = 250ms, look_interval = 10ms;
   static constexpr std::size_t frames_per_look_max = 8;
 
   PeerFollower(P& port, std::uint64_t seed) : port_{port}, challenge_{seed} {}
 
-  /// look hands each frame from elsewhere to `on_frame`, with its source.
+  /// look passes each frame from another address to `on_frame`, with its source.
   template <class OnFrame>
   void look(Instant now, OnFrame on_frame) noexcept {
     Endpoint source;
@@ -43,7 +42,7 @@ class PeerFollower {
       }
     }
   }
-  /// note_source comes with authentic frames; `source`: where it is known to be elsewhere.
+  /// note_source is for authentic frames; `source`: if it is known to be another address.
   void note_source(const RxFrame& view, std::optional<Endpoint> source) noexcept {
     if constexpr (requires { port_.source_elsewhere(view); })
       if (!source) source = port_.source_elsewhere(view);
@@ -51,7 +50,7 @@ class PeerFollower {
     if (challenge_.candidate() != source) heard_port_ = source->port;
     challenge_.on_frame(*source, view.bytes().size());
   }
-  /// ask sends the question that is due; `seal` writes a PING of this id into a frame.
+  /// ask sends the challenge that is due; `seal` writes a PING of this id into a frame.
   template <class Seal>
   void ask(Instant now, Seal seal) noexcept {
     std::array<std::byte, wire::ping_body_bytes_min + wire::overhead_bytes> frame{};
@@ -61,7 +60,7 @@ class PeerFollower {
       (void)port_.send_to(*challenge_.candidate(), frame);
     }
   }
-  /// on_pong: true where it answered the question, and the peer is at its new address now.
+  /// on_pong: true if it answered the challenge, and the port has moved to the peer's new address.
   [[nodiscard]] bool on_pong(std::uint64_t id) noexcept {
     const std::optional<Endpoint> peer = challenge_.on_pong(id);
     if constexpr (requires { port_.move_peer(*peer); }) {

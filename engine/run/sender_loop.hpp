@@ -52,7 +52,7 @@ class SenderLoop : public LoopBase<P> {
     ++counters_.turns_total;
     take_commands(now);
     receive(now);
-    // Before Command start nobody listens to what blocks bring about (roots, failures).
+    // Before Command start the session does not take what blocks bring about (roots, failures).
     if (phase_ == Phase::flowing) take_blocks();
     const QueueTelemetry queue = port_.tx_queue(now);
     follow_loss(now, queue);

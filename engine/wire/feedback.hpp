@@ -65,9 +65,9 @@ inline constexpr std::uint64_t hold_ns_max = 10'000'000'000;
 
 /// encode_feedback writes at most feedback_body_bytes_max bytes and returns how many. Ranges that
 /// do not fit are cut off at the end and `largest` is lowered to what is covered; `covered_ranges`
-/// tells how many were written. 0: `out` is shorter than feedback_body_bytes_min. An occupancy
-/// above its capacity is sent as full (a kernel takes one packet more than its limit). Ranges that
-/// break the rule of `missing` are our own bug and stop the program.
+/// is the number written. 0: `out` is shorter than feedback_body_bytes_min. An occupancy above its
+/// capacity is sent as full (a kernel takes one packet more than its limit). Ranges that break the
+/// rule of `missing` are our own bug and stop the program.
 [[nodiscard]] std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out,
                                           std::size_t& covered_ranges) noexcept;
 
@@ -76,7 +76,7 @@ inline constexpr std::uint64_t hold_ns_max = 10'000'000'000;
 /// counter_max, wrong counts, trailing bytes. `out` is undefined after a rejection.
 [[nodiscard]] bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept;
 
-/// Ping body: an id, the wish for feedback, then zeros up to the size under test.
+/// Ping body: an id, the requested interval of reports, then zeros up to the size under test.
 struct Ping {
   std::uint64_t id = 0;
   std::uint32_t feedback_interval_us = 0;  ///< between reports, at most 1 s; 0: as usual

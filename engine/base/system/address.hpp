@@ -36,7 +36,7 @@ struct IpAddress {
   [[nodiscard]] std::size_t size_bytes() const noexcept { return is_v6 ? 16 : 4; }
   /// is_link_local: IPv6 fe80::/10, which says nothing without scope_id.
   [[nodiscard]] bool is_link_local() const noexcept;
-  /// is_any: 0.0.0.0 or ::, which listens on all addresses and which nobody can be reached by.
+  /// is_any: 0.0.0.0 or ::, which listens on all addresses and is no destination.
   [[nodiscard]] bool is_any() const noexcept;
   [[nodiscard]] bool is_loopback() const noexcept;  ///< 127.0.0.0/8 or ::1
   [[nodiscard]] std::string text() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Rights: what a port needs a privilege for. A process that gives up its own has another one do it
-// (tools/onehop/confine/rights_process.hpp); elsewhere a port does it itself.
+// Rights: the work for which a port needs a privilege. A process that drops its own privileges asks
+// another one (tools/onehop/confine/rights_process.hpp); elsewhere a port does it itself.
 //
 // Set-up code, one thread at a time.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace onehop {
 
-/// SteerRequest: to steer frames of an interface that are for the address of `udp_socket`. Whoever
-/// asks shows by the socket that the address is its own.
+/// SteerRequest: to steer frames of an interface that are for the address of `udp_socket`. The
+/// socket proves that the address belongs to the requester.
 struct SteerRequest {
   int ifindex = 0;
   int udp_socket = -1;
@@ -41,8 +41,8 @@ class Rights {
   [[nodiscard]] virtual bool force_buffer(int socket, int option, int bytes) noexcept = 0;
 };
 
-/// kept_rights is who keeps the rights of this process: null, or whom its program set before there
-/// were threads. It is one for all ports, since privileges are the process's.
+/// kept_rights is the holder of this process's rights: null, or the one that its program set before
+/// there were threads. There is one for all ports, since privileges belong to the process.
 [[nodiscard]] inline Rights*& kept_rights() noexcept {
   static Rights* kept = nullptr;
   return kept;

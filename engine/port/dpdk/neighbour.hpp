@@ -5,8 +5,8 @@
 //   we:   who has PEER? tell ME ──▶ link ──▶ peer: PEER is at its MAC
 //   peer: who has ME? ──▶ link ──▶ we: ME is at our MAC
 //
-// Nobody authenticates these messages, here as in every kernel: a liar on the link can send our
-// frames astray, and no further, because frames are sealed. Pure functions on spans.
+// These messages are not authenticated, here as in every kernel: an attacker on the link can send
+// our frames astray, and no more, because frames are sealed. Pure functions on spans.
 #pragma once
 
 #include <cstddef>
