@@ -20,7 +20,7 @@ using Wait = boost::asio::posix::stream_descriptor::wait_type;
 // More: a flood takes more of a core. Fewer: honest questions drown earlier.
 constexpr int questions_per_turn_max = 64;
 constexpr Nanos flood_pause = 20ms;
-// An interface that comes up is told of in several messages, and has its addresses after them.
+// The kernel reports an interface that comes up in several messages; its addresses follow them.
 constexpr Nanos settle_span = 300ms;
 // For a datagram that does not leave the machine.
 constexpr Nanos self_limit = 300ms;

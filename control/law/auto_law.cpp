@@ -22,8 +22,8 @@ constexpr Gain lean{1020};
 // rise. High: turns, for nothing.
 constexpr Gain lean_changed{2000};
 constexpr Nanos changed_span{20ms};  // measured; low and high: as above
-// Ours, of u. Low: a physical rate that is told late passes for others (its fact is 20 ms old).
-// High: others are found late.
+// Ours, of u. Low: a late report of the physical rate looks like other senders (its fact is 20 ms
+// old). High: others are found late.
 constexpr Nanos share_span{100ms};
 // Ours, of v_1. Low: a long queue is left to the port's limit alone. High: the rate starves a port
 // that is above its limit for a moment.

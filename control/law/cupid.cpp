@@ -61,9 +61,9 @@ RateGrant CupidCap::step(const LinkSample& sample) {
   const auto share = share_.step(sample);
   if (!share) return grant;
   show(trace_.details, *share);
-  // Where nobody counts stations N is a guess from foreign air and swings, and so would the cap:
-  // among senders that contend alike the MAC divides the air better. Where stations are counted, a
-  // router serves near and far ones alike, and only the cap gives each the same air.
+  // Without a station count N is a guess from foreign air and swings, and so would the cap: among
+  // senders that contend alike the MAC divides the air better. With a count, a router serves near
+  // and far stations alike, and only the cap gives each the same air.
   if (fresh(sample.facts.stations, sample.at) == nullptr) return grant;
   if (share->stations <= 1 || share->rate >= grant.rate) return grant;
   grant.rate = share->rate;

@@ -46,8 +46,8 @@ Qcut::Qcut(std::unique_ptr<Controller> inner, const QcutParams& params)
       completion_{{.window = params.tau_wired, .gain_permille = 125, .rate_max = params.rate_max}} {
 }
 
-// is_false_completion compares R_hat with what the link can carry at most. Where nobody knows that,
-// it cannot tell.
+// is_false_completion compares R_hat with the most that the link can carry. If that is unknown, it
+// cannot decide.
 bool Qcut::is_false_completion(const LinkSample& sample) noexcept {
   BytesPerSecond cap{};
   if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at))

@@ -9,8 +9,8 @@
 namespace onehop::law {
 
 namespace {
-// Ours: a core that was away for that long makes it good in one burst. Low: naps cost rate. High:
-// bursts overflow what nobody sees.
+// Ours: a core that was away for that long catches up in one burst. Low: naps cost rate. High:
+// bursts overflow a queue that no sensor reads.
 constexpr Nanos paced_depth{5ms};
 // Ours: a batch is what leaves in this time. Low: more doorbells. High: bursts on a slow link.
 constexpr Nanos paced_batch{500us};

@@ -60,8 +60,8 @@ Result<EmulatedSource> EmulatedSource::open(const std::string& path) {
   if (errno != EADDRINUSE)
     return errno_error(ExitCode::local_file_error, attempt,
                        "Does the folder exist, and may you write to it?");
-  // A socket file that nobody listens on is left over from a killed program. Any other file is not
-  // ours to remove.
+  // A socket file without a listener is left over from a killed program. Any other file is not ours
+  // to remove.
   ONEHOP_TRY(probe, open_socket());
   struct stat there {};
   const bool is_stale = ::connect(probe.get(), name, sizeof address) != 0 &&

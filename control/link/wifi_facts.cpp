@@ -21,8 +21,8 @@ Nanos airtime_of(const StationMessage& station) noexcept {
 
 std::uint64_t GrowingTotal::add(std::uint64_t reading, bool is_new) noexcept {
   const auto now = static_cast<std::uint32_t>(reading);
-  // Where nobody tells that the counter began anew: a step of more than half the range is no 2 GiB
-  // between two polls.
+  // If no report says that the counter restarted: a step of more than half the range cannot be 2
+  // GiB between two polls.
   if (!last_)
     total_ = reading;
   else if (const std::uint32_t step = now - *last_; !is_new && step < std::uint32_t{1} << 31)

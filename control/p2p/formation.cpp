@@ -31,7 +31,8 @@ constexpr Nanos owner_choice_span = 10s;
 /// need time to accept; wpa_supplicant waits for that, so a long attempt costs nothing.
 constexpr Nanos attempt_span = 40s;
 /// From an owner's GroupStarted to the first member. wpa_supplicant ends the group after 10 s
-/// without one (P2P_MAX_INITIAL_CONN_WAIT_GO), so one that lives longer has it, though nobody told.
+/// without one (P2P_MAX_INITIAL_CONN_WAIT_GO), so a group that lives longer has one, even
+/// unreported.
 constexpr Nanos settle_span = 12s;
 
 std::string lower(std::string text) {
@@ -112,13 +113,13 @@ void Formation::on(const PeerLost& lost) { peers_.erase(lost.path); }
 
 void Formation::on(const FindEnded&) {
   if (state_ != State::finding || is_task(Plan::Task::find)) return;
-  // A new search ends the one before, and we are told of that when the new one has begun.
+  // A new search ends the previous one, and FindEnded of that comes after the new one has begun.
   if (now_ - found_from_ >= echo_span) find();
 }
 
 void Formation::on(const PeerAsked& asked) {
   if (state_ != State::finding || is_task(Plan::Task::find)) return;
-  // Who looks for the only peer there is has not asked for whoever looks for one, too.
+  // A user who looks for the only peer there is has not asked for a peer that does the same.
   if (is_task(Plan::Task::connect) && plan_.peer.empty() && asked.path != target_.path) return;
   const auto known = peers_.find(asked.path);
   if (known == peers_.end()) {

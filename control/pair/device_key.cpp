@@ -100,7 +100,7 @@ Result<DeviceKey> DeviceKey::read_or_make(const PrivateFolder& folder) {
   const auto written = folder.write(key_name, text, true);
   ::OPENSSL_cleanse(text.data(), text.size());
   if (written.has_error() && written.error().errno_value != EEXIST) return written.error();
-  ONEHOP_TRY(made, read(folder));  // of whoever was first
+  ONEHOP_TRY(made, read(folder));  // of the first writer
   if (made) return std::move(*made);
   return Error{ExitCode::local_file_error, "make " + folder.path_of(key_name), "it went away", ""};
 }

@@ -115,7 +115,7 @@ void RateLoop::RefusalsSeen::step(law::MaybeFact<law::QueueReading>& fact) noexc
     return;
   }
   std::uint64_t& refused_total = fact->value.queue.refused_total;
-  if (has_reading && fact->at == at) {  // told twice
+  if (has_reading && fact->at == at) {  // reported twice
     refused_total = total;
     return;
   }

@@ -183,7 +183,7 @@ Result<void> RecvMachine::take_root(const FileRoot& message) {
 }
 
 // --- a file changed at the sender. Everything that arrived is made durable, and every file that
-// this finished is told, before the sender offers again.
+// this finished is reported, before the sender offers again.
 
 void RecvMachine::begin_restart(Instant now) {
   --restarts_left_;

@@ -112,15 +112,15 @@ void RecvMachine::consider_next() {
   act(Consider{offered_.front()});
 }
 
-// The peer is told why, and ends with 5; this end has the code of `why`.
+// The session reports `why` to the peer, which ends with 5; this end ends with the code of `why`.
 Error RecvMachine::refuse(Error why) {
   send(Refuse{ExitCode::refused_by_peer, why.message()});
   has_peer_verdict_ = true;  // it has our Refuse: no Failure on top
   return why;
 }
 
-// What tells of this machine is told alike, whatever it is: a sender could else ask for names,
-// sizes and contents by offers.
+// Every refusal that depends on this machine reads the same: otherwise a sender could probe for
+// names, sizes and contents by offers.
 Error RecvMachine::refuse_unsaid(Error why) {
   has_refused_unsaid_ = true;
   static_cast<void>(

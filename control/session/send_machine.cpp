@@ -243,7 +243,7 @@ void SendMachine::begin_restart(Instant now, const BlockRef& failed) {
 
 void SendMachine::end_restart() {
   if (!is_restart_answered_ || !is_engine_closed_) return;
-  drop_over();  // the receiver has forgotten what it told of as done before it answered
+  drop_over();  // the receiver has forgotten what it reported as done before it answered
   drop_data();
   // Of a volume that the receiver has not read to its end nothing is known there: it comes later.
   std::deque<VolumeState>& open = volumes_.open();

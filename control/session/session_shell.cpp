@@ -207,7 +207,7 @@ void SessionShell::stop_data() {
   waiting_.clear();
   path_events_.reset();
   path_.reset();
-  channel_->hold(false);  // nobody is left to tell that the link is up
+  channel_->hold(false);  // there is no connection left to report the link's return on
 }
 
 void SessionShell::watch_path() {

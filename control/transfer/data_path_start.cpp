@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// DataPath, the start of a session's data path: law, rate, file and engine threads, whoever makes
-// or takes the blocks.
+// DataPath, the start of a session's data path: law, rate, file and engine threads, for blocks of
+// either direction.
 #include <fmt/format.h>
 
 #include "control/transfer/data_path.hpp"

@@ -87,7 +87,7 @@ class Receiver final : public Side, public ReceiveSession {
   void release(std::size_t place);
   std::vector<api::Started::Way> ways() const;
   Result<session::PairingCode> make_code();
-  /// tagged has it told of which session an event is, where there may be several.
+  /// tagged adds to a handler the session that each event is of, if there may be several.
   api::Handler tagged(api::Handler handler, std::size_t place);
   void beat();
 
@@ -151,7 +151,7 @@ Result<session::SessionEnd> Receiver::run_own() {
   session::RecvOptions options;
   options.is_code_own = !code_;
   if (!code_) {
-    // Nobody is told that of a service.
+    // A service does not show the code.
     ONEHOP_TRY(code, options_.is_service ? session::make_code() : make_code());
     code_ = std::move(code);
   }

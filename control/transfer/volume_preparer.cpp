@@ -150,7 +150,7 @@ VolumePreparer::Prepared VolumePreparer::prepare_or_ask(
   }
 }
 
-/// Nothing: nobody answered within the session's limit, or nobody waits for it any more.
+/// Nullopt: no answer came within the session's limit, or the session needs none any more.
 std::optional<api::Answer> VolumePreparer::ask(const session::OfferedVolume& offer,
                                                const std::vector<sink::Conflict>& conflicts,
                                                const std::stop_token& stop) {

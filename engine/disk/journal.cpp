@@ -113,8 +113,7 @@ std::uint64_t journal_bytes_max(std::uint64_t size) noexcept {
 }
 
 bool is_blank(int fd, const struct stat& status) noexcept {
-  // A session syncs its journal before it has so much. Of a hole without end nobody waits for
-  // zeros.
+  // A session syncs its journal before it is as large as this. A huge hole is not read for zeros.
   constexpr std::int64_t blank_bytes_max = 64 << 20;
   if ((status.st_mode & 07777) != part_mode || status.st_size > blank_bytes_max) return false;
   std::array<std::byte, 4096> bytes;

@@ -20,7 +20,7 @@ int replace_file(const std::string& file, std::string_view text, mode_t mode) {
   std::string temporary = file + "." + std::to_string(::gettid());
   (void)::unlink(temporary.c_str());  // of a run that was killed, whose number came round
   Fd fd = create(temporary);
-  // Somebody else's, in a folder that others may write to. Nobody can guess the other name.
+  // Another user's, in a folder that others may write to. The other name cannot be guessed.
   if (!fd.is_open() && errno == EEXIST) fd = create(temporary = file + random_tag());
   if (!fd.is_open()) return errno;
   int errno_value = write_at(fd.get(), std::as_bytes(std::span{text}), 0);

@@ -240,7 +240,7 @@ int SessionJournal::sync() noexcept {
     if (!std::exchange(is_dirty_, false)) return 0;
     fd = files_[*own_].fd.get();
   }
-  return ::fdatasync(fd) == 0 ? 0 : errno;  // nobody waits for the disk
+  return ::fdatasync(fd) == 0 ? 0 : errno;  // nothing waits for the disk meanwhile
 }
 
 void SessionJournal::remove() noexcept {

@@ -20,8 +20,8 @@ namespace onehop::disk {
 
 namespace {
 
-// The first name may be somebody's own, or another session's; nobody has the others before us. A
-// session that cleans up may take one from under us.
+// The first name may belong to another user or another session; the others are new. A session that
+// cleans up may take one from us.
 constexpr unsigned stage_attempts_max = 8;
 constexpr mode_t stage_mode = 0700;
 
@@ -101,8 +101,8 @@ int Stage::open(int root) {
   return EEXIST;
 }
 
-/// A folder of that name is ours if its owner and mode are, nobody holds it, and it has nothing but
-/// what a stage has.
+/// A folder of that name is ours if we own it with the right mode, it has no flock, and it contains
+/// only what a stage contains.
 int Stage::take(int root, const std::string& name) {
   Fd folder = open_beneath(root, name, O_RDONLY | O_DIRECTORY);
   struct stat status {};

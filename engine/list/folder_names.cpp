@@ -11,7 +11,7 @@
 namespace onehop::list {
 
 bool FolderNames::open(int folder) {
-  // readdir moves an offset that the copy shares; nobody else reads this folder.
+  // readdir moves an offset that the copy shares; no other code reads this folder.
   const int copy = ::fcntl(folder, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return false;
   stream_.reset(::fdopendir(copy));

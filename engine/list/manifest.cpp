@@ -59,7 +59,7 @@ void append_entry(std::string& out, const ManifestEntry& entry) {
   if (entry.is_piece()) out.push_back('+');
 }
 
-/// What makes a name one that nobody expects to be written, or empty.
+/// Why a name is hidden, and so unexpected; or empty.
 std::string hidden_fault(std::string_view name) {
   if (!name.starts_with('.')) return {};
   return in_sentence(name.substr(0, name.find('/'))) +

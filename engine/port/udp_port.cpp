@@ -110,8 +110,9 @@ QueueTelemetry UdpPort::rx_ring(Instant now) noexcept {
   learn_truesize();
   const MemInfo info = socket_.mem_info();
   own_syscalls_total_ += 1;
-  // The kernel counts as one what found the buffer full and what the filter took for nobody's
-  // frame. Full it was only if about so much lies there or has come out since the last reading.
+  // The kernel counts as one the datagrams that found the buffer full and those that the filter
+  // dropped. The buffer was full only if about so much lies there or was read since the last
+  // reading.
   const Bytes out = rx_.received_total() - received_at_reading_;
   const bool may_be_full =
       std::int64_t{info.rmem_bytes} + out.count * rx_truesize_permille_ / 1000 >=

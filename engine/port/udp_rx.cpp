@@ -93,7 +93,7 @@ void UdpRx::take(std::size_t index) noexcept {
     malformed_total_ += frames;
     slot.bytes = 0;
   }
-  if (slot.bytes == 0) return;  // an empty datagram is nobody's frame
+  if (slot.bytes == 0) return;  // an empty datagram is no frame
   backlog_ += Bytes{static_cast<std::int64_t>(slot.bytes)} +
               wire_overhead_ * static_cast<std::int64_t>(frames);
 }

@@ -260,7 +260,7 @@ bool Receiver::is_list_due(Instant now) noexcept {
 /// Reports must not limit the sender: rare ones not where each costs a turn on the air, the usual
 /// ones not where the ring holds too little (1024 frames: 6 Gbit/s at 2 ms).
 bool Receiver::is_credit_due(Instant now) const noexcept {
-  if (last_received_at_ == Instant{}) return false;  // nobody to report to yet
+  if (last_received_at_ == Instant{}) return false;  // there is no peer to report to yet
   const bool is_rare = asked_interval_ > 0ns;
   if (now - reported_at_ < (is_rare ? report_min : report_credit_min)) return false;
   const Bytes worth_reporting = is_rare ? ring_room() * 3 / 4 : ring_room() / 2;

@@ -124,7 +124,7 @@ void LossDiscriminator::close_slice(const LossReading& reading) noexcept {
   slice_ = reading;
 }
 
-/// expected_loss: nothing while nobody knows what this path loses.
+/// expected_loss: nullopt while the path's usual loss is unknown.
 std::optional<double> LossDiscriminator::expected_loss(Instant now) const noexcept {
   // What the path always loses is no overload, whatever the MAC says of its own part.
   std::optional<double> always = least_loss_.since(now - memory);

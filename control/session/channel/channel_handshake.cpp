@@ -9,7 +9,7 @@
 //   both     ═ TLS 1.3, each with the certificate of its device, which the other has pinned ═
 //   receiver ◀═════════════ one byte: yours is the right one
 //
-// The proofs keep the certificates, by which a device could be known everywhere, from whoever asks.
+// The proofs come before the certificates, so that a stranger cannot recognize a device by them.
 #include <boost/asio/read.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -55,7 +55,7 @@ Task<HandshakeFailure> Channel::exchange_code(Role role, boost::system::error_co
   peer_burnt_ = exchange.peer_burnt();
   if (comes_as_device || (!is_sender && peer_burnt_ == greeting_of_device))
     co_return co_await greet_device(role, exchange, error);
-  // A burnt code answers nobody who came for it while this end waits for paired devices alone.
+  // A burnt code answers no sender that came for it while this end waits for paired devices alone.
   const bool waits_for_devices = tls_->device() != nullptr && !tls_->device()->peers.empty();
   if (!is_sender && waits_for_devices && tls_->proofs().is_burnt())
     co_return HandshakeFailure::vanished;

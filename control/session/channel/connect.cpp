@@ -49,7 +49,7 @@ Error turned_away_error(const SendOptions& options) {
           "Others may keep it busy with connections, or it ended, or it is no onehop receiver: try "
           "again, or for longer with --wait SECONDS"};
 }
-// Each such connection was one guess at our code, for whoever waits there.
+// Each such connection was one guess at our code for an attacker that listens there.
 Error guessed_error(const SendOptions& options) {
   return {ExitCode::authentication_failed, "authenticate with " + options.host,
           "it left " + std::to_string(failed_proofs_max) +
@@ -131,9 +131,9 @@ Task<boost::system::error_code> connect_once(tcp::socket& socket, const tcp::end
   co_return error;
 }
 
-// Asio resolves names on a thread of its own. Where the system refuses one, it throws from
-// async_resolve: awaited directly, that would leave a coroutine that nobody resumes. `error` is why
-// the name leads nowhere; it may do so later.
+// Asio resolves names on a thread of its own. If the system refuses one, it throws from
+// async_resolve: awaited directly, that would leave a coroutine that is never resumed. `error` is
+// why the name has no address; it may have one later.
 Task<Result<tcp::resolver::results_type>> resolve(asio::io_context& io, const SendOptions& options,
                                                   ConnectState& state,
                                                   boost::system::error_code& error) {

@@ -111,7 +111,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
       if (const auto listens = listen(); !listens) co_return give_up(listens.error());
   }
 
-  /// Who runs out of descriptors serves nobody until one is free: that is said once.
+  /// A process without free descriptors serves no connection until one is free: reported once.
   void note_accept_error(const boost::system::error_code& error) {
     if (!has_run_out(error.value()) || std::exchange(is_exhaustion_told_, true)) return;
     host_.on_fact(Notice{ran_out("accept a connection", error.value()).message()});
@@ -329,8 +329,8 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     }
   }
 
-  // Not at once: who has many addresses would have as many new codes to guess at, and fill the
-  // screen. Until then the burnt code stands, and lets nobody in.
+  // Not at once: an attacker with many addresses would have as many new codes to guess at, and fill
+  // the screen. Until then the burnt code stays, and admits no sender.
   Task<void> renew_code() {
     const auto times = std::min(tls()->proofs().burnt_before() + 1, renew_pauses_max);
     co_await wait_for(renew_timer_, options_.limits.guess_pause * static_cast<int>(times));
@@ -343,7 +343,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     mistyped_.clear();
   }
 
-  // An end without a session to blame is told as one.
+  // An end without a session to blame is reported as a session's end.
   void give_up(const Error& why) {
     if (is_stopped_) return;
     const SessionEnd end{why.code, why};

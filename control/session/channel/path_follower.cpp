@@ -57,10 +57,10 @@ std::optional<MacAddress> read_neighbour(NetlinkSocket& socket, int ifindex,
   return found;
 }
 
-// ask_neighbour makes the kernel resolve an address, as it does for whoever sends there: an empty
-// datagram to the discard port (RFC 863). Frames of a raw port do not ask, and after a link was
-// down the TCP connection does so only with its next retransmission, hundreds of milliseconds
-// later. Syscalls: socket, setsockopt, sendto.
+// ask_neighbour makes the kernel resolve an address by an ordinary datagram: an empty one to the
+// discard port (RFC 863). Frames of a raw port do not ask, and after a link was down the TCP
+// connection does so only with its next retransmission, hundreds of milliseconds later. Syscalls:
+// socket, setsockopt, sendto.
 void ask_neighbour(const IpAddress& address, const Interface& link) {
   constexpr std::uint16_t discard_port = 9;
   const Fd socket{::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};

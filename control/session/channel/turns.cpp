@@ -26,7 +26,7 @@ Task<void> watch_progress(std::shared_ptr<RecvSession> session, const Turns& tur
     if (arrival.is_up_to_us) floor.excuse(monotonic_now());
     floor.note(arrival.bytes + session->machine().bytes_confirmed(), monotonic_now());
     const bool is_last =
-        options.is_once && session->machine().has_offer();  // nobody is served after it
+        options.is_once && session->machine().has_offer();  // no sender is served after it
     if (turns.waiting.empty() || is_last || !floor.is_below(monotonic_now())) continue;
     session->end_with(
         {ExitCode::timed_out, "receive files while another sender waits",

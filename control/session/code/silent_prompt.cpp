@@ -49,7 +49,7 @@ class CaughtSignals {
     pipe_end = in_.get();
     for (std::size_t i = 0; i < watched.size(); ++i) {
       (void)::sigaction(watched[i], nullptr, &before_[i]);
-      // That a job is continued is worth to know for whoever ignores it, too.
+      // A process that ignores SIGCONT still needs to know that its job continues.
       if (before_[i].sa_handler != SIG_IGN || watched[i] == SIGCONT) catch_one(watched[i]);
     }
   }
@@ -57,7 +57,7 @@ class CaughtSignals {
     if (!is_open()) return;
     for (std::size_t i = 0; i < watched.size(); ++i)
       (void)::sigaction(watched[i], &before_[i], nullptr);
-    // One that came last is nobody's any more: it gets what it would have got without us.
+    // A signal that came last is passed on: it has the effect that it would have had without us.
     while (const int signal = next())
       if (signal != SIGCONT) (void)::raise(signal);
     pipe_end = -1;
@@ -237,7 +237,7 @@ class SilentPrompt {
   bool begin() {
     while (::tcgetpgrp(terminal_) != ::getpgrp()) {
       signals_.let_act(SIGTTIN);
-      // A job that nobody can continue is not stopped; reading will say why it cannot.
+      // A job that cannot be continued is not stopped; reading will report why it cannot.
       if (::tcgetpgrp(terminal_) != ::getpgrp() && !has_continued()) break;
     }
     if (!echo_.set()) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// DataPath, what is told of it ten times a second.
+// DataPath, its reports of ten times a second.
 #include <unistd.h>
 
 #include <algorithm>

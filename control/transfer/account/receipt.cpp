@@ -47,8 +47,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span{text});
 }
 
-/// name_beside is a name beside `file` that nobody can guess, under which `make` made something.
-/// Empty: errno says why there is none.
+/// name_beside is an unpredictable name beside `file`, under which `make` made something. Empty:
+/// errno says why there is none.
 template <class Make>
 std::string name_beside(const std::string& file, const Make& make) {
   std::string name = file + disk::random_tag();

@@ -80,7 +80,7 @@ std::string_view arguments_of(const rte_eth_dev_info& info) {
   return arguments != nullptr && arguments->args != nullptr ? arguments->args : "";
 }
 
-/// net_memif takes its ring's size from an argument and tells nobody: its log2, else 10.
+/// net_memif takes its ring's size from an argument and does not report it: its log2, else 10.
 std::uint32_t memif_ring_frames(std::string_view arguments) {
   const std::string_view text = argument_of(arguments, "rsize=");
   unsigned log2 = 10;

@@ -30,8 +30,8 @@ constexpr Nanos service_interval{200ms};
 // leave the first-level cache again. bytes_ahead_max: of each; 32 lines, as a core can await.
 constexpr std::uint32_t frames_ahead = 3, bytes_ahead_max = 2048;
 
-// prefetch_for_writing takes cache lines from whoever has them: with net_memif's zero-copy the
-// peer's core, which has just read there. Without it each store of the AEAD waits for a line.
+// prefetch_for_writing takes cache lines from the core that has them: with net_memif's zero-copy
+// the peer's core, which has just read there. Without it each store of the AEAD waits for a line.
 void prefetch_for_writing(const std::byte* from, std::size_t bytes) noexcept {
   for (std::size_t at = 0; at < bytes; at += RTE_CACHE_LINE_SIZE) {
 #if defined(__x86_64__)
