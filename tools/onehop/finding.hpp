@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// How `send` finds its receiver, and `recv` its senders, where nobody names an address.
+// How `send` finds its receiver, and `recv` its senders, if no address is given.
 //
-//   send: to nobody, or to a name ─▶ look ─▶ none: what may hinder it ─▶ look on, or exit 3
+//   send: no --to, or a name      ─▶ look ─▶ none: what may hinder it ─▶ look on, or exit 3
 //                                       └──▶ one: taken   several: a choice at the terminal
 #pragma once
 
@@ -20,11 +20,10 @@ namespace onehop::tool {
 [[nodiscard]] bool is_looked_for(const std::string& to);
 
 /// find_receiver replaces an empty --to, or a name in it, by the address of a receiver that answers
-/// on a link of this machine. An address, what has a port, and a name that nobody answers to and
-/// name service knows, stay as they are. It waits for as long as --wait says. A paired device that
-/// answers is taken, and named in `command`, where no code was given. Errors: 2, where several
-/// answer and nobody can choose; 3; 4, where what answers under a paired device's name is another
-/// one; 7; 8; 9.
+/// on a link of this machine. It leaves an address, an entry with a port, and a name that no
+/// receiver answers to and name service knows. It waits for as long as --wait says. Without a code
+/// it accepts a paired device that answers, and names it in `command`. Errors: 2, if several answer
+/// and no user can choose; 3; 4, if another device answers under a paired device's name; 7; 8; 9.
 [[nodiscard]] Result<void> find_receiver(SendCommand& command, const std::optional<User>& user,
                                          const Reporter& reporter);
 
@@ -34,8 +33,8 @@ namespace onehop::tool {
                                                              const std::optional<User>& user,
                                                              const Reporter& reporter);
 
-/// find_pairing gives the address of the other device that pairs on a link of this machine; empty:
-/// nobody does yet. It does not wait. Errors: as find_receiver().
+/// find_pairing returns the address of the other device that pairs on a link of this machine;
+/// empty: none does yet. It does not wait. Errors: as find_receiver().
 [[nodiscard]] Result<std::string> find_pairing(const PairCommand& command,
                                                const Reporter& reporter);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Look: one question after another on the links of this machine, until somebody answers, and what
-// can be seen of why nobody does. Any thread; it blocks.
+// Look asks repeatedly on the links of this machine until a receiver answers, and finds visible
+// reasons why none does. Any thread; it blocks.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -30,13 +30,13 @@ class Look {
   };
   Look(const Options& options, const Reporter& reporter);
 
-  /// run looks for look_span, and where nobody answers on until `limit`; nothing: for ever.
+  /// run looks for look_span, and without an answer on until `limit`; nullopt: for ever.
   [[nodiscard]] Result<std::vector<find::Receiver>> run(std::optional<Nanos> limit);
 
   [[nodiscard]] std::string links() const;  ///< names of those that have a carrier
   [[nodiscard]] bool has_links() const { return !questioner_.links().empty(); }
 
-  /// hindered says what can be seen of why nobody answers; empty: nothing.
+  /// hindered is the visible reason why no receiver answers; empty: none.
   [[nodiscard]] std::string hindered() const;
   [[nodiscard]] Error nobody(const std::string& more) const;
 

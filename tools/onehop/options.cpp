@@ -163,7 +163,7 @@ void add_service_options(CLI::App& app, RecvCommand& recv) {
   api::ReceiveOptions& transfer = recv.transfer;
   CLI::Option* service =
       app.add_flag("--service", transfer.is_service,
-                   "receive of paired devices alone, several at once, and ask nobody")
+                   "receive from paired devices alone, several at once, without questions")
           ->group(group);
   const auto add = [&](const char* name, auto& value, const char* about, const char* type) {
     return app.add_option(name, value, about)->type_name(type)->needs(service)->group(group);
@@ -194,7 +194,7 @@ void add_p2p_options([[maybe_unused]] CLI::App& app, [[maybe_unused]] P2pChoice&
   CLI::Option* p2p = app.add_flag("--p2p", choice.is_wanted, about)->group("Wi-Fi Direct");
   app.add_option("--peer", choice.peer,
                  "the other machine's name or address, as 'onehop p2p find' lists it (default: the "
-                 "only one, or whoever asks)")
+                 "only one, or any that asks)")
       ->type_name("PEER")
       ->needs(p2p)
       ->group("Wi-Fi Direct");

@@ -28,8 +28,8 @@ struct OutputOptions {
   std::string user;            ///< whose files these are; empty: as find_user() has it
   bool is_p2p = false;         ///< the other end needs no address of ours: --p2p is enough
   bool is_remembered = false;  ///< the two devices are to get to know each other
-  bool is_pairing = false;     ///< that alone is wanted
-  bool is_service = false;     ///< several sessions, and nobody looks on
+  bool is_pairing = false;     ///< only pair, without files
+  bool is_service = false;     ///< several sessions, without a user present
   std::string device_name;     ///< by which this one introduces itself; empty: the host's
 };
 
@@ -43,7 +43,7 @@ struct ExcludeWord {
 /// P2pChoice: a Wi-Fi Direct group for this transfer alone.
 struct P2pChoice {
   bool is_wanted = false;
-  std::string peer;  ///< name or address; empty: the only one, or whoever asks
+  std::string peer;  ///< name or address; empty: the only one, or any that asks
 };
 
 struct SendCommand {
@@ -77,7 +77,7 @@ struct RecvCommand {
 
 /// PairCommand: one of the two sides, which one is seen when the other one is looked for.
 struct PairCommand {
-  std::string to;      ///< name or address of the other; empty: whoever pairs on a link
+  std::string to;      ///< name or address of the other; empty: the device that pairs on a link
   std::string listen;  ///< where it is waited for
   std::string interface;
   OutputOptions output;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a transfer needs of this machine, looked at before the other side is asked for anything.
-// Each check is of this moment and leaves nothing behind: what it finds can change, and whoever
-// uses the thing later has errors of its own.
+// What a transfer needs of this machine, checked before it asks the other side for anything. Each
+// check is of this moment and leaves nothing behind: its result can change, and the later use
+// reports errors of its own.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ namespace onehop::tool {
 /// it, as doctor says of it. Syscalls: those of if_nametoindex.
 [[nodiscard]] Result<void> check_interface(const std::string& interface);
 
-/// check_udp_port: no other program holds the UDP port that data will come to. A name that is no
-/// address is left to whoever listens. Syscalls: socket, bind, close.
+/// check_udp_port: no other program holds the UDP port of the data. If the name is not an address,
+/// the listener reports it. Syscalls: socket, bind, close.
 [[nodiscard]] Result<void> check_udp_port(const transfer::Endpoint& listen);
 
 }  // namespace onehop::tool

@@ -88,8 +88,8 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
   CLI::Option* to =
       command
           ->add_option("--to", send.transfer.to,
-                       "the receiver: an address, or the name that it shows (default: whoever "
-                       "receives on a link of this machine)")
+                       "the receiver: an address, or the name that it shows (default: the "
+                       "receiver on a link of this machine)")
           ->type_name("HOST[:PORT]");
   add_p2p_options(
       *command, send.p2p,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Interrupts: the first SIGINT, SIGTERM or SIGHUP asks for an orderly stop, the second ends the
 // process with 130. Nothing is left behind either way: programs, rings and queues belong to
-// descriptors. Who was started with SIGHUP ignored (nohup) outlives its terminal. SIGPIPE is
-// ignored: whoever reads what is printed may end first (`2>&1 | tee log` and Ctrl-C).
+// descriptors. A process that was started with SIGHUP ignored (nohup) outlives its terminal.
+// SIGPIPE is ignored: the reader of the output may end first (`2>&1 | tee log` and Ctrl-C).
 #pragma once
 
 #include <unistd.h>

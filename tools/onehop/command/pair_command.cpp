@@ -87,7 +87,7 @@ CLI::App* add_pair_command(CLI::App& app, PairCommand& pair) {
   command
       ->add_option("NAME", pair.to,
                    "the other device: the name that it shows, or its address HOST[:PORT] (default: "
-                   "whoever pairs on a link of this machine)")
+                   "the device that pairs on a link of this machine)")
       ->type_name("NAME");
   command
       ->add_option("--listen", pair.listen,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Landlock (Linux 5.13 and later, landlock(7)): which files this thread, and those that it starts
-// from then on, can still open, make or remove, whoever they are. An open descriptor keeps what it
-// can do.
+// from then on, can still open, make or remove, under any user id. An open descriptor keeps its
+// rights.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,9 @@
 //          ◀── descriptors, or an Error ──                       caps: net_raw net_admin bpf
 //
 // It is made before there are threads and before a code is read, so that it holds no secret. It
-// reads messages of one form and size, hears no peer, and ends when the other end does, however
-// that ends. Whoever got hold of the program could ask it for AF_XDP sockets, which send any frame,
-// and for the frames of UDP addresses that it holds itself.
+// reads messages of one form and size, receives nothing from a peer, and ends when the other end
+// does, however that ends. An attacker that controls the program could ask it for AF_XDP sockets,
+// which send any frame, and for the frames of UDP addresses that it holds itself.
 #pragma once
 
 #include <sys/types.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// GroupDoor: keeps the group of `recv --p2p` open while it waits. A sender that came without the
-// right code, or died, comes back to a group that exists: it asks to join, and somebody has to
-// press the button for it. And it says when the group has ended for good, which nobody else would
-// notice.
+// GroupDoor keeps the group of `recv --p2p` open while it waits. A sender that came without the
+// right code, or died, comes back to a group that exists: it asks to join, and GroupDoor presses
+// the button for it. It also reports when the group has ended for good, which no other part
+// notices.
 //
 // It owns the connection to wpa_supplicant and a thread; the callbacks are called on that.
 #pragma once

@@ -3,9 +3,9 @@
 //
 //   form(): find, negotiate, addresses ─▶ transfer over interface() ─▶ ~GroupSession: leave
 //
-// The receiver waits to be asked and owns the group; the sender looks for it. Who is on the link is
-// no proof of anything: both ends prove the code to each other before a name is told. Main thread,
-// before there are others.
+// The receiver waits to be asked and owns the group; the sender looks for it. Presence on the link
+// proves nothing: both ends prove the code to each other before a name is sent. Main thread, before
+// there are others.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class GroupSession {
   struct Options {
     bool is_sending = false;
     std::string interface;  ///< of the radio; empty: the first
-    std::string peer;       ///< name or address; empty: the only one, or whoever asks
+    std::string peer;       ///< name or address; empty: the only one, or any that asks
   };
   /// form blocks until there is a group with addresses; sending, until the other end is seen there.
   /// A group that ends before that is formed again. Ctrl-C ends it. Errors: those of
@@ -58,8 +58,8 @@ class GroupSession {
 };
 
 /// receiver_of picks the receiver's address: `owner`, the group's owner as a connected client knows
-/// it (empty: unknown), also where nobody may ask or nobody answers; a firewall may drop the echo.
-/// `members`: what wait_for_members came to. Error: its own; usage, where several answer. Pure.
+/// it (empty: unknown), also if the echo is not permitted or not answered; a firewall may drop it.
+/// `members`: the result of wait_for_members. Error: its own; usage, if several answer. Pure.
 [[nodiscard]] Result<std::string> receiver_of(const Result<std::vector<std::string>>& members,
                                               const std::string& owner);
 

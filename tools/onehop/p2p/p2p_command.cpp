@@ -45,7 +45,7 @@ CLI::Option* add_pin(CLI::App& verb, P2pOptions& options, const char* about) {
 void add_pairing(CLI::App& verb, P2pOptions& options) {
   CLI::Option* pin = add_pin(verb, options,
                              "pair by the PIN that the other side shows, which is asked for "
-                             "(default: by push button, which lets in whoever asks)");
+                             "(default: by push button, which admits any device that asks)");
   verb.add_flag("--show-pin", options.is_pin_shown, "pair by a PIN that is shown here")
       ->excludes(pin);
 }
@@ -86,7 +86,7 @@ CLI::App* add_p2p_command(CLI::App& app, P2pCommand& command) {
                       "its name or address (default: the only one that there is)");
   add_negotiation(*connect, options);
   CLI::App* accept = add_verb(p2p, "accept", "wait for a peer that connects, and accept", options);
-  accept->add_option("PEER", options.peer, "its name or address (default: whoever asks first)");
+  accept->add_option("PEER", options.peer, "its name or address (default: the first that asks)");
   add_negotiation(*accept, options);
   CLI::App* host = add_verb(
       p2p, "host", "start a group that others join, also those without Wi-Fi Direct", options);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // StopSignals: SIGINT, SIGTERM and SIGHUP as a descriptor that becomes readable, for as long as the
-// object lives. Whoever was started with SIGHUP ignored (nohup) outlives its terminal. Made on the
-// main thread before there are others, which inherit what is blocked.
+// object lives. A process that was started with SIGHUP ignored (nohup) outlives its terminal. Made
+// on the main thread before there are others, which inherit the blocked signals.
 #pragma once
 
 #include <sys/signalfd.h>

@@ -40,9 +40,9 @@ struct Socket {
 
 class Sampler {
  public:
-  /// open begins with a rescan(). Errors: 3, no such process, or it has no rings; 10, it may not be
-  /// looked at; 9, this kernel lets nobody read rings from outside. Syscalls: pidfd_open, and those
-  /// of rescan().
+  /// open begins with a rescan(). Errors: 3, no such process, or it has no rings; 10, not
+  /// permitted; 9, this kernel lets no user read rings from outside. Syscalls: pidfd_open, and
+  /// those of rescan().
   [[nodiscard]] static Result<Sampler> open(pid_t pid);
 
   /// sample reads all indices once. False: the process has ended. Where a ring has gone since the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Text for whoever has a camera and no keyboard. Pure.
+// Text as a QR code, for a user with a camera and no keyboard. Pure.
 #pragma once
 
 #include <string>

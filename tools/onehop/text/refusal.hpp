@@ -21,9 +21,9 @@ namespace onehop::tool {
 /// refusal_of puts the library's error, which parsing by `app` threw, into our words.
 [[nodiscard]] Error refusal_of(const CLI::App& app, const CLI::Error& error);
 
-/// value_fault is the refusal of what the library takes for a value and nobody means. An option
-/// that was given with nothing, as by a script whose variable is not set: taken for "not given", it
-/// would lift the limit that it was to be. A number that is none: it is within any limits.
+/// value_fault refuses values that the library accepts and that cannot be meant. An empty value, as
+/// from a script whose variable is not set: as "not given" it would remove a limit. A number that
+/// is NaN: it is within any limits.
 [[nodiscard]] std::optional<Error> value_fault(const CLI::App& app);
 
 }  // namespace onehop::tool

@@ -33,13 +33,13 @@ using Json = nlohmann::ordered_json;
 
 class Reporter {
  public:
-  /// `command` is what a warning or an error is told of: "send".
+  /// `command` is the prefix of warnings and errors: "send".
   Reporter(const OutputOptions& options, std::string command)
       : command_{std::move(command)}, is_json_{options.is_json}, is_quiet_{options.is_quiet} {}
 
   [[nodiscard]] const std::string& command() const { return command_; }
   [[nodiscard]] bool is_quiet() const { return is_quiet_; }
-  /// set_session: of which session what follows is told, as `session` of each event; 0: of none.
+  /// set_session sets the `session` of the events that follow; 0: none.
   void set_session(std::uint64_t number) { session_ = number; }
   void event(const std::string& type, const Json& body) const;  ///< JSON line, if asked for
   void say(const std::string& text) const;                      ///< a line for people, unless quiet

@@ -14,8 +14,8 @@
 
 namespace onehop::tool {
 
-/// tell writes to standard error. A terminal that has hung up, or a pipe that nobody reads, does
-/// not end a transfer: a failure is ignored.
+/// tell writes to standard error. A terminal that has hung up, or a pipe without a reader, does not
+/// end a transfer: a failure is ignored.
 void tell(std::string_view text) noexcept;
 
 /// fitted breaks the lines of `text` that a terminal at standard error would cut in the middle of a

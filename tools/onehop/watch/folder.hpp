@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Where transfers publish: a folder per user that nobody else can enter, with a Unix socket
-// PID.sock per process.
+// Where transfers publish: a folder per user, closed to others, with a Unix socket PID.sock per
+// process.
 //
 //   $XDG_RUNTIME_DIR/onehop, else /run/onehop (root) or /run/user/UID/onehop, else /tmp/onehop-UID
 //
@@ -21,8 +21,8 @@ namespace onehop::watch {
 /// to all others. A folder of that name that is not so is never used. Syscalls: lstat, mkdir.
 [[nodiscard]] Result<std::string> make_folder();
 
-/// remove_stale removes sockets in `folder` whose process is gone (nobody accepts). Syscalls:
-/// connect, unlink.
+/// remove_stale removes sockets in `folder` whose process is gone (connections are refused).
+/// Syscalls: connect, unlink.
 void remove_stale(const std::string& folder);
 
 struct Running {

@@ -14,7 +14,7 @@ namespace onehop::watch {
 inline constexpr std::size_t socket_path_bytes_max = sizeof(sockaddr_un::sun_path) - 1;
 
 /// connect_local opens the socket at `path`. errno_value ECONNREFUSED: its process is gone; EAGAIN:
-/// it accepts nobody now. Syscalls: socket, connect.
+/// it accepts no connection now. Syscalls: socket, connect.
 [[nodiscard]] Result<Fd> connect_local(const std::string& path);
 
 /// listen_local makes the socket of `path` with mode 0600, by way of `path_new` in the same folder,

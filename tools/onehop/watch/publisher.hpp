@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Publisher: tells observers on this machine, ten times a second, what the transfer is doing.
+// Publisher reports to observers on this machine, ten times a second, what the transfer is doing.
 //
 //   watcher ── connect ──▶ PID.sock ── accept, SO_PEERCRED ──▶ [watcher] ◀─ 10 lines/s ─ make_line
 //
-// Session thread only, and nothing of it runs while nobody watches. It only ever sends: what a
-// watcher writes is never read. A watcher that does not read loses lines, but not the last one; it
-// is never waited for.
-// Owns the socket file and removes it.
+// Session thread only, and none of it runs without a watcher. It only ever sends: it never reads
+// what a watcher writes. A watcher that does not read loses lines, but not the last one; it is
+// never waited for. Owns the socket file and removes it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -69,7 +68,7 @@ class Publisher {
   boost::asio::posix::stream_descriptor listener_;
   boost::asio::steady_timer timer_, pause_;
   bool is_ticking_ = false;
-  std::string line_at_end_;  // what was told when a transfer ended
+  std::string line_at_end_;  // the report at the end of a transfer
   bool is_stopped_ = false;
   std::vector<Watcher> watchers_;
 };
