@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The steering program (steer.bpf.c), its XSKMAP and the bpf_link that holds it on the interface.
 // The kernel detaches a link when its last descriptor closes, so nothing stays behind, whatever
-// kills the process. libxdp's default program and dispatcher do stay behind; we load neither. A
-// program that somebody else attached is never replaced.
+// kills the process. libxdp's default program and dispatcher do stay behind; we load neither. It
+// never replaces a program of others.
 //
 // DPDK's net_af_xdp is a loader of its own: it takes the path of an object file (xdp_prog=),
 // attaches the program by netlink and puts its sockets into the map "xsks_map". Without our file it

@@ -68,7 +68,7 @@ class TraceWriter {
   /// open creates the file and writes its head. Syscalls: open, write.
   [[nodiscard]] static Result<TraceWriter> open(const std::string& path, const TraceHeader& header);
   /// write adds a row: turns, wakeups and syscalls are those since `before`. `law` and `source`
-  /// (who read the facts: "nl80211+softnet") are without comma.
+  /// (the facts' sources: "nl80211+softnet") contain no comma.
   void write(const RateState& state, const DataPathCounters& before, std::string_view law,
              std::string_view source) noexcept {
     write_line(state, before, law, source, false);

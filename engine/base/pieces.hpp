@@ -3,7 +3,7 @@
 //
 //   | first ... |   | rest[0] ... |   | rest[1] ... |
 //
-// A view: it owns nothing, and `rest` points to a list that somebody else keeps.
+// A view: it owns nothing, and the caller keeps the list behind `rest`.
 #pragma once
 
 #include <concepts>

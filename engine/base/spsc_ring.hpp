@@ -32,8 +32,8 @@ class SpscRing {
 
   [[nodiscard]] std::size_t capacity() const noexcept { return mask_ + 1; }
 
-  /// has_room is called by the producer. Who takes from elsewhere only while it is true can put()
-  /// each item here, loses none and never waits.
+  /// has_room is called by the producer. A producer that takes from elsewhere only while it is true
+  /// can put() each item here, loses none and never waits.
   [[nodiscard]] bool has_room() noexcept {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
     if (head - cached_tail_ <= mask_) return true;

@@ -97,8 +97,8 @@ struct RefusedName {
 [[nodiscard]] Result<void> validate(const Manifest& manifest, const ManifestLimits& limits = {});
 
 /// check_visible refuses names whose first component begins with a dot: a sender could put
-/// ".ssh/authorized_keys" where somebody expects a video. What is hidden deeper arrives below a
-/// folder that the receiver sees named. The Error names the first.
+/// ".ssh/authorized_keys" where a user expects a video. What is hidden deeper arrives below a
+/// folder whose name the receiver sees. The Error names the first.
 [[nodiscard]] Result<void> check_visible(const Manifest& manifest);
 
 /// target_fault is why a symbolic link called `name`, a path below some folder, may not have this

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ScanThread: reads the folders of a command line, or a stream, on a thread of its own, ahead of
-// who takes the volumes.
+// ScanThread reads the folders of a command line, or a stream, on a thread of its own, ahead of the
+// consumer of the volumes.
 //
 //   thread "scan": TreeWalk ─▶ VolumeMaker ─▶ [ at most ahead_max volumes ] ─▶ wait_next(),
 //                                                                                try_next()
@@ -80,7 +80,7 @@ class ScanThread final : private VolumeOutlet {
   std::condition_variable is_ready_;
   std::condition_variable_any has_room_;
   std::deque<Result<ScanVolume>> ready_;
-  bool is_over_ = false;  // the last one or an error was given: of who takes the volumes
+  bool is_over_ = false;  // the consumer's: the last one or an error was returned
 
   Latest<ScanKnown> known_;  // written by the thread
   std::jthread thread_;      // last: it ends before what it uses

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SourceOpener: opens what the list of a sender names, below the descriptors of what the command
-// line named.
+// SourceOpener opens the files that a sender's list names, below the descriptors of the command
+// line's arguments.
 //
 //   SourceRoot::folder ─▶ FolderCache (openat2, beneath, no link) ─▶ openat2(folder, leaf)
 //
-// No path is resolved from the working directory or from "/" once the command line was checked: who
-// can write to a tree could exchange a folder of it for a link, and have any file read. So a folder
-// that was exchanged for a link is an error, and what was put in a file's place has another fence.
-// Files of a tree come folder by folder, and each folder is opened once. One thread; may block on a
-// slow disk.
+// No path is resolved from the working directory or from "/" after the command line was checked: a
+// user that can write to a tree could exchange a folder of it for a link, and have any file read.
+// So a folder that was exchanged for a link is an error, and a file that replaced another has
+// another fence. Files of a tree come folder by folder, and each folder is opened once. One thread;
+// may block on a slow disk.
 #pragma once
 
 #include <sys/stat.h>

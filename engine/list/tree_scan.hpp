@@ -9,15 +9,15 @@
 // by inode, then each subfolder; a folder's own entry follows all that it holds, as its mode and
 // time are set when nothing changes it any more.
 //
-// DIR arrives as the folder DIR; `DIR/` gives what it holds, without a folder around it. Below a
-// folder nothing stops the scan but too many entries or bytes, two entries of one name, and
-// Symlinks::error: what cannot be sent is a ScanProblem, and the rest goes on. An argument that
-// cannot be sent is an error, before anything is sent.
+// DIR arrives as the folder DIR; `DIR/` as its contents, without a folder around them. Below a
+// folder only too many entries or bytes, two entries of one name, and Symlinks::error stop the
+// scan: any other entry that cannot be sent is a ScanProblem, and the rest goes on. An argument
+// that cannot be sent is an error, before anything is sent.
 //
 // The walk goes by descriptors from that of each argument and follows no link, so a folder that is
-// exchanged meanwhile leads nowhere else. So are files opened when their turn comes, or when they
-// are looked at again (source_opener.hpp); the fence says whether it is still that file. May block
-// on a slow disk.
+// exchanged meanwhile leads nowhere else. Files are opened in the same way when their turn comes,
+// or when they are examined again (source_opener.hpp); the fence says whether it is still that
+// file. May block on a slow disk.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@
 
 namespace onehop::list {
 
-/// Symlinks: what becomes of a symbolic link below a folder.
+/// Symlinks: how to treat a symbolic link below a folder.
 enum class Symlinks : std::uint8_t {
   skip,           ///< left out, and listed
   error,          ///< the scan fails

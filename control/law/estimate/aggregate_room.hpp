@@ -12,9 +12,9 @@
 //   r in 0 .. 1.75;  0 .. 0.75 while the MAC repeats p > 2 % of its frames: its window, which waits
 //   for them, is then what keeps aggregates short;  at least 0.25 beside others
 //
-// Beside others what is left behind an aggregate keeps our place: a router that serves its stations
-// in order of arrival would else answer somebody's upload before each aggregate of ours. More room
-// carries more there and waits longer: column "router" of configs/ns3/shared-air.toml.
+// Beside others the bytes behind an aggregate keep our place: otherwise a router that serves its
+// stations in order of arrival would answer another station's upload before each aggregate of ours.
+// More room carries more there and waits longer: column "router" of configs/ns3/shared-air.toml.
 //
 // Source: measured in ns-3 (wdtcp-delay-load in configs/ns3): eight greedy pairs wait longer
 // with more room, and carry no more. Pure; wire bytes.

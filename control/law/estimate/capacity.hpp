@@ -25,10 +25,9 @@ inline constexpr std::int64_t exchanges_per_window = 4;
 // Derived: two polls see one aggregate leave at most. Low: aggregates are slept through. High:
 // wake-ups, for nothing.
 inline constexpr std::int64_t polls_per_exchange = 2;
-/// How fast a queue is refilled that a port's backlog limit holds. Derived: who has just won the
-/// medium may win it again after AIFS and a mean backoff. Low: bursts that no link takes. High: of
-/// several senders' second turns each finds half an aggregate (ns-3, eight greedy: 0.967 of UDP for
-/// 0.984).
+/// How fast to refill a queue that a port's backlog limit holds. Derived: the winner of the medium
+/// may win it again after AIFS and a mean backoff. Low: bursts that no link takes. High: of several
+/// senders' second turns each finds half an aggregate (ns-3, eight greedy: 0.967 of UDP for 0.984).
 inline constexpr Nanos refill_span{110us};
 inline constexpr Gain refill_max{10'000};  // derived, of v_1; low and high: as above
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The files that belong to this program or library, found by its own place: PATH, LD_LIBRARY_PATH
-// and the current folder are not looked at. Who could not have written this program could not have
-// written that file either: under sudo it runs as root.
+// and the current folder are not used. A user that could not write this program could not write
+// that file either: under sudo it runs as root.
 #pragma once
 
 #include <filesystem>
@@ -17,9 +17,9 @@ namespace onehop {
 /// empty: it is not known. Syscalls: readlink.
 [[nodiscard]] std::filesystem::path own_file();
 
-/// find_beside gives the first of `places` that is a file, seen from the folder of `self`; empty:
-/// there is none. `attempt` is what it is wanted for ("start"). Error 9: others than those who can
-/// write `self` could have put it there. Syscalls: readlink, stat.
+/// find_beside returns the first of `places` that is a file, relative to the folder of `self`;
+/// empty: there is none. `attempt` is its purpose ("start"). Error 9: users that cannot write
+/// `self` could have put the file there. Syscalls: readlink, stat.
 [[nodiscard]] Result<std::string> find_beside(const std::filesystem::path& self,
                                               std::initializer_list<std::filesystem::path> places,
                                               std::string_view attempt);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the program and DPDK's part of it know of each other. That part is a shared module,
-// onehop-dpdk.so: nobody else's start pays for DPDK's libraries, or needs them installed.
+// What the program and DPDK's part of it share. That part is a shared module, onehop-dpdk.so, so
+// that only its users load DPDK's libraries, or need them installed.
 //
 //   built      BUILD/tools/onehop/onehop    BUILD/engine/port/dpdk/onehop-dpdk.so
 //   installed  PREFIX/bin/onehop            LIBDIR/onehop/onehop-dpdk.so
