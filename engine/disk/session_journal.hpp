@@ -11,10 +11,10 @@
 // is one that a session of ours delivered. It says nothing about the content.
 //
 // The file is made at the first record, held under flock while its session lives, and removed when
-// all files are done that it tells of. Sessions at a time have one each; where its name is taken,
-// it is ".0123456789abcdef.onehop-session", at random. One of a session that died goes on. What
-// dead sessions left is held: a list comes volume by volume, so which of them it is about shows
-// only as it is looked up. A Destination owns it; adopt() is called first, the rest on any thread.
+// all files are done that it lists. Concurrent sessions have one each; if its name is taken, it is
+// ".0123456789abcdef.onehop-session", at random. A dead session's journal is continued. What dead
+// sessions left is held: the list comes volume by volume, so each lookup shows which of them it
+// concerns. A Destination owns it; adopt() is called first, the rest on any thread.
 //
 // Version 1 had no names in its entry hashes. Its records are used, and stay until their very entry
 // is sent again.
@@ -53,13 +53,13 @@ class SessionJournal {
     std::uint32_t version = 0;
     std::uint64_t bytes = 0;  ///< header and whole records; 0: its session died before these
   };
-  /// read gives every record of the journal behind `fd` to `take`. Nothing: it is none of ours.
+  /// read passes every record of the journal behind `fd` to `take`. nullopt: it is none of ours.
   /// Syscalls: fstat, pread.
   [[nodiscard]] static std::optional<Contents> read(int fd,
                                                     const std::function<void(const Mark&)>& take);
 
-  /// adopt takes over what dead sessions recorded; with `is_again` this goes on with the records of
-  /// this process. `root` outlives this. Syscalls: openat2, fstat, flock, pread, unlinkat.
+  /// adopt takes over what dead sessions recorded; with `is_again` it continues the records of this
+  /// process. `root` outlives it. Syscalls: openat2, fstat, flock, pread, unlinkat.
   void adopt(int root, bool is_again);
 
   /// is_empty: no dead session recorded anything.
@@ -79,8 +79,8 @@ class SessionJournal {
   [[nodiscard]] int add(const Digest& entry, int fd);
   /// sync: 0 or errno. Syscalls: fdatasync, where something was added.
   [[nodiscard]] int sync() noexcept;
-  /// remove takes away the own file and those that were used, but for records of entries that this
-  /// session has not. It lets go of all. Syscalls: fstatat, unlinkat, ftruncate, pwrite.
+  /// remove removes the own file and those that were used, except records of entries that this
+  /// session does not have. It releases all. Syscalls: fstatat, unlinkat, ftruncate, pwrite.
   void remove() noexcept;
 
  private:

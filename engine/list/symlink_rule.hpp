@@ -4,13 +4,13 @@
 //   name, target ─▶ fault_of(): by the text alone ─▶ Stage ─▶ check(): by what is there ─▶ its name
 //
 // A link is made if its target stays below the folder that was sent. By the text: it is relative,
-// goes up only at its beginning, and no component of it is hidden. By what is there: it stays below
-// the first component of the link's own name, or below another such name that the session brings
-// (`send DIR/` has several); and it is reached through no link but those of this session. These
-// follow the same rule, so a chain of them stays inside as well.
+// has ".." only at its beginning, and no hidden component. On the disk: it stays below the first
+// component of the link's own name, or below another first component of the session (`send DIR/`
+// has several); and the path to it has no links but those of this session. These follow the same
+// rule, so a chain of them stays inside as well.
 //
-// The order in which links come must not matter. One that leads through a name that is not there
-// yet waits: a link that gets this name later is made only if both together stay inside.
+// The order in which links come must not matter. A link through a name that does not exist yet
+// waits: a later link of that name is made only if both together stay inside.
 //
 // It follows no link to open anything, and it changes nothing. A session has one, which outlives a
 // restart of the session. offer() is for the thread that prepares volumes, check() for the one
@@ -46,17 +46,17 @@ class SymlinkRule {
  public:
   explicit SymlinkRule(bool is_hidden_allowed) : is_hidden_allowed_{is_hidden_allowed} {}
 
-  /// offer notes what a volume brings, before anything of it is made.
+  /// offer records a volume's names, before anything of it is made.
   void offer(const Manifest& volume);
-  /// set_folding: names there may be one though their bytes differ. Then a target may lead through
+  /// set_folding: names with different bytes may be the same there. Then a target may lead through
   /// real folders alone.
   void set_folding() noexcept { is_strict_ = true; }
 
-  /// fault_of looks at the text alone. `name` is a path below the destination.
+  /// fault_of checks the text alone. `name` is a path below the destination.
   [[nodiscard]] SymlinkFault fault_of(std::string_view name,
                                       std::string_view target) const noexcept;
-  /// check looks at what is there, for a link that is to be called `name`, or is called so, and of
-  /// which fault_of() is none. Syscalls: openat2, fstat, readlinkat.
+  /// check examines the disk, for a link that gets or has the name `name`, and has no fault by
+  /// fault_of(). Syscalls: openat2, fstat, readlinkat.
   [[nodiscard]] SymlinkFault check(int root, const std::string& name, const std::string& target);
 
  private:
@@ -72,7 +72,7 @@ class SymlinkRule {
   void drop_waits(int root);
 
   const bool is_hidden_allowed_;
-  /// Also once too many wait: then a link that would have to is refused.
+  /// Also if too many wait: then a link that would have to wait is refused.
   std::atomic<bool> is_strict_{false};
 
   std::mutex mutex_;                          // of these two

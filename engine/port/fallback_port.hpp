@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FallbackPort: a port that may turn out to lose what it sends, and another one to go on over.
+// FallbackPort: a port that may turn out to lose what it sends, and another one to replace it.
 //
 //   engine core:  lend, commit ... ─▶ First                    (AF_XDP under --io auto)
 //   other thread: offer(second), wait_taken(), close_first()
 //   engine core:  receive() ─▶ takes it ─▶ lend, commit ... ─▶ Second
 //
-// The engine core goes on as it is: the same keys, and packet numbers that go on (threat K1), so
-// the other end neither takes part nor notices. What First had accepted and not sent is lost, as
+// The engine core continues unchanged: the same keys, and packet numbers that continue (threat K1),
+// so the other end neither takes part nor notices. What First had accepted and not sent is lost, as
 // on the link. Once; there is no way back.
 #pragma once
 
@@ -42,14 +42,14 @@ class FallbackPort {
     second_ = std::move(second);
     offered_.store(second_.get());  // acquired in receive()
   }
-  /// wait_taken returns when the engine core has gone over, which a turn of it takes, or at once
-  /// where there is none (`is_running`).
+  /// wait_taken returns when the engine core has switched, which takes one of its turns, or at once
+  /// without an engine core (`is_running`).
   void wait_taken(bool is_running) noexcept {
     constexpr std::chrono::microseconds poll_interval{200};
     while (is_running && !is_taken_.load()) std::this_thread::sleep_for(poll_interval);
     if (!is_running) take_offered();
   }
-  /// close_first comes after wait_taken(): its memory and its device are free then.
+  /// close_first comes after wait_taken(): it frees First's memory and device.
   void close_first() noexcept {
     ONEHOP_CHECK(is_taken_.load());
     first_.reset();
@@ -109,7 +109,7 @@ class FallbackPort {
     return used_ ? used_->last_error() : first_->last_error();
   }
 
-  // --- What a port may have besides.
+  // --- Optional parts of a port.
   [[nodiscard]] std::uint64_t malformed_total() const noexcept {
     return used_ ? malformed_before_ + malformed_of(*used_) : malformed_of(*first_);
   }

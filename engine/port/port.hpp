@@ -24,10 +24,10 @@
 // A port of the receiving end may also follow its peer to another address, behind NAT for instance
 // (engine/run/path_challenge.hpp). It then has some of:
 //
-//    receive_elsewhere(source)  a frame from another address, which receive() does not return
-//    source_elsewhere(view)     the source of a frame of receive(), if it is not the peer
-//    send_to(address, frame)    sends one frame there; false: it cannot
-//    move_peer(address)         the peer's new address; false: it cannot follow there
+//   receive_elsewhere(source)  a frame from another address, which receive() does not return
+//   source_elsewhere(view)     the source of a frame of receive(), if it is not the peer
+//   send_to(address, frame)    sends one frame there; false: it cannot
+//   move_peer(address)         the peer's new address; false: it cannot follow there
 
 namespace onehop {
 

@@ -5,7 +5,7 @@
 //
 //   three words   33 bits, from the list of words.hpp: what recv shows
 //   made          130 bits and two check letters (code_form.hpp)
-//     own           20 to 256 printable bytes that a user chose
+//   own           20 to 256 printable bytes that a user chose
 //
 // A recorded exchange does not help to guess any of them. Each guess takes a connection, and a few
 // wrong ones burn every code but a made one.

@@ -4,8 +4,8 @@
 //
 //   sender   ─ tag, 16 fresh bytes ─────────────────▶
 //   receiver ◀───────── tag, 16 fresh bytes, codes burnt
-//     sender   ─ point, what it says of itself ───────▶   both have the PSK of TLS now; nothing is
-//     receiver ◀───────── point, what it says of itself   proven yet
+//   sender   ─ point, what it says of itself ───────▶   both have the PSK of TLS now; nothing is
+//   receiver ◀───────── point, what it says of itself   proven yet
 //   sender   ─ ClientHello with a binder of that PSK ▶
 //
 // The binder is the sender's one guess, and its proof; until then the receiver has sent nothing

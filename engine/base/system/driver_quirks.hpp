@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What drivers do that their documentation does not say, each with what onehop does about it: one
-// table. `onehop doctor` shows the rows of an interface, docs/hardware.md all of them, and errors
-// take their remedy from here. Where all drivers can be treated like the strange one, the code does
-// that and asks no table. Pure, but for read_copy_transmit().
+// What drivers do that their documentation does not say, with onehop's answer: one table. `onehop
+// doctor` shows the rows of an interface, docs/hardware.md all of them, and errors take their
+// remedy from here. If all drivers can be treated like the unusual one, the code does so without
+// the table. Pure, but for read_copy_transmit().
 #pragma once
 
 #include <span>
@@ -21,15 +21,15 @@ struct DriverQuirk {
   std::string_view source;
   int errno_value = 0;           ///< the error of AF_XDP by which it is met; 0: none
   std::string_view remedy{};     ///< for that error
-  bool takes_link_down = false;  ///< AF_XDP on it interrupts what else uses the interface
+  bool takes_link_down = false;  ///< AF_XDP on it interrupts other users of the interface
 
   [[nodiscard]] bool is_of(std::string_view name, bool is_wifi) const noexcept;
 };
 
 [[nodiscard]] std::span<const DriverQuirk> driver_quirks() noexcept;
 
-/// quirk_remedy: what helps against an error that this driver is known for, followed by `otherwise`
-/// as the second choice; `otherwise` alone where nothing is known.
+/// quirk_remedy: the remedy for a known error of this driver, followed by `otherwise` as the second
+/// choice; `otherwise` alone if none is known.
 [[nodiscard]] std::string quirk_remedy(std::string_view driver, int errno_value,
                                        const std::string& otherwise);
 
