@@ -2,7 +2,7 @@
 // Admission: which connections may be half open (accepted, not yet authenticated), and when an
 // address may try a code again.
 //
-//     accept ─▶ enter() ─▶ [ strangers: 4 of an address, 16 in all; the oldest is closed first ]
+//   accept ─▶ enter() ─▶ [ strangers: 4 of an address, 16 in all; the oldest is closed first ]
 //                rise() ─▶ [ engaged: as many, of their own ]
 //                rise() ─▶ [ proven: as many, of their own  ] ─▶ leave(), with its Hello
 //            begin_attempt(): at once, or a pause after that address's last wrong code
