@@ -4,7 +4,7 @@
 // nothing from repeating them.
 //
 //   find_hash    in an answer, by the answering device's find key: its paired devices know it
-//   hello_proof  before TLS, by the secret of the two: which device this is, and that both are paired
+//   hello_proof  before TLS, by the secret of the two: which device, and that both are paired
 //
 // Neither authenticates a peer: TLS does, whose certificates are pinned. Pure functions; any
 // thread.
