@@ -11,10 +11,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <type_traits>
 
 #include "engine/base/check.hpp"
+#include "engine/base/zeroed_array.hpp"
 
 namespace onehop {
 
@@ -25,8 +25,7 @@ class SpscRing {
 
  public:
   /// The capacity is rounded up to a power of two.
-  explicit SpscRing(std::size_t capacity)
-      : mask_{std::bit_ceil(capacity) - 1}, items_{std::make_unique<T[]>(mask_ + 1)} {
+  explicit SpscRing(std::size_t capacity) : mask_{std::bit_ceil(capacity) - 1}, items_{mask_ + 1} {
     ONEHOP_CHECK(capacity > 0);
   }
 
@@ -78,7 +77,7 @@ class SpscRing {
  private:
   static constexpr std::size_t line_bytes = 64;
   const std::size_t mask_;
-  const std::unique_ptr<T[]> items_;
+  ZeroedArray<T> items_;
   alignas(line_bytes) std::atomic<std::uint64_t> head_{0};  // written by the producer
   std::uint64_t cached_tail_ = 0;                           // the producer's copy
   alignas(line_bytes) std::atomic<std::uint64_t> tail_{0};  // written by the consumer

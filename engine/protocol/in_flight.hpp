@@ -5,10 +5,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "engine/base/check.hpp"
 #include "engine/base/units.hpp"
+#include "engine/base/zeroed_array.hpp"
 
 namespace onehop::protocol {
 
@@ -18,6 +18,7 @@ enum class PacketState : std::uint8_t {
   skipped,  ///< never sent on purpose
 };
 
+/// SentPacket: bytes of zero are one that is resolved.
 struct SentPacket {
   Instant sent_at{};
   std::uint32_t slot = 0;  ///< of the block; meaningless without length
@@ -73,7 +74,7 @@ class InFlight {
 
  private:
   std::size_t mask_;
-  std::vector<SentPacket> packets_;
+  ZeroedArray<SentPacket> packets_;
   std::uint64_t oldest_;
   std::uint64_t next_;
   std::uint64_t settled_;
