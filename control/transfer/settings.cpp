@@ -165,7 +165,10 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
 }
 
 Result<Endpoint> parse_peer(const std::string& text, const std::string& interface) {
-  ONEHOP_TRY(peer, parse_endpoint(with_scope(text, interface, local_addresses())));
+  // The kernel is asked for its addresses where this may be one of IPv6, which has two colons.
+  const bool may_have_scope = std::ranges::count(text, ':') > 1;
+  ONEHOP_TRY(
+      peer, parse_endpoint(may_have_scope ? with_scope(text, interface, local_addresses()) : text));
   if (peer.host.ends_with("%IF") && !IpAddress::parse(peer.host))
     return Error{ExitCode::usage, "read the address '" + text + "'",
                  "IF stands for one of several interfaces of this machine",

@@ -271,6 +271,10 @@ class Program {
   [[nodiscard]] int run(int argc, char** argv);
 
  private:
+  /// mark_missing says in the help which laboratories are not installed. Only who reads it waits
+  /// for the disk.
+  void mark_missing();
+
   CLI::App app_{
       "onehop moves files between two machines that are one hop apart, at the line rate of that "
       "hop.",
@@ -323,8 +327,7 @@ Program::Program() {
   // Listed alone: who names one first has become it.
   for (const Laboratory& each : laboratories) {
     const std::string name{each.name};
-    const char* const state = find_program("onehop-" + name).has_value() ? "" : " (not installed)";
-    CLI::App* command = app_.add_subcommand(name, each.about + std::string{state});
+    CLI::App* command = app_.add_subcommand(name, each.about);
     add(command->group("Laboratories"), [this, name] {
       const Error error{ExitCode::usage, "start it", "other options come before its name",
                         "Write 'onehop " + name + "', and its options then"};
@@ -335,6 +338,14 @@ Program::Program() {
   app_.footer("'onehop COMMAND --help' lists the options of a command.");
 }
 
+void Program::mark_missing() {
+  for (const Laboratory& each : laboratories) {
+    CLI::App* const command = app_.get_subcommand(std::string{each.name});
+    if (find_program("onehop-" + command->get_name()).has_error())
+      command->description(command->get_description() + " (not installed)");
+  }
+}
+
 int Program::run(int argc, char** argv) {
   remember_command_line(argc, argv);
   const std::span<char* const> words{argv, static_cast<std::size_t>(argc)};
@@ -343,6 +354,7 @@ int Program::run(int argc, char** argv) {
     if (rights.has_error()) return refuse(app_, rights.error(), words);
     app_.parse(argc, argv);
   } catch (const CLI::Success& asked_for_help) {
+    mark_missing();
     return app_.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
     return refuse(app_, refusal_of(app_, error), words);
@@ -368,6 +380,7 @@ int Program::run(int argc, char** argv) {
         return refuse(app_, raised.error(), words);
     return run_it();
   }
+  mark_missing();
   std::fputs(app_.help().c_str(), stderr);
   return static_cast<int>(ExitCode::usage);
 }

@@ -131,19 +131,24 @@ Task<boost::system::error_code> connect_once(tcp::socket& socket, const tcp::end
   co_return error;
 }
 
-// Asio resolves names on a thread of its own. If the system refuses one, it throws from
-// async_resolve: awaited directly, that would leave a coroutine that is never resumed. `error` is
-// why the name has no address; it may have one later.
+// Asio resolves names on a thread of its own, which an address does not need. If the system refuses
+// one, it throws from async_resolve: awaited directly, that would leave a coroutine that is never
+// resumed. `error` is why the name has no address; it may have one later.
 Task<Result<tcp::resolver::results_type>> resolve(asio::io_context& io, const SendOptions& options,
                                                   ConnectState& state,
                                                   boost::system::error_code& error) {
+  const std::string port = std::to_string(options.port);
+  boost::system::error_code no_address;
+  if (const auto address = asio::ip::make_address(options.host, no_address); !no_address)
+    co_return tcp::resolver::results_type::create(tcp::endpoint{address, options.port},
+                                                  options.host, port);
   tcp::resolver resolver{io};
   tcp::resolver::results_type found;
   asio::steady_timer answered{io};
   bool is_answered = false;
   try {
     resolver.async_resolve(
-        options.host, std::to_string(options.port),
+        options.host, port,
         [&](const boost::system::error_code& failed, tcp::resolver::results_type results) {
           error = failed;
           found = std::move(results);

@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <memory>
@@ -72,13 +74,28 @@ std::vector<std::string> folders_in(const std::string& folder) {
 void UsageMeter::open_softirq() {
   if (softirq_pids_) return;
   softirq_pids_.emplace();
-  for (const std::string& process : folders_in("/proc")) {
-    const std::string name = process.substr(process.rfind('/') + 1);
-    int pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
-    TextFile comm{process + "/comm"};
+  const auto comm_of = [](int pid) {
     std::string text;
-    if (std::getline(comm, text) && text.starts_with("ksoftirqd/")) softirq_pids_->push_back(pid);
+    TextFile comm{"/proc/" + std::to_string(pid) + "/comm"};
+    (void)std::getline(comm, text);
+    return text;
+  };
+  // They are children of the kernel's thread 2, which another PID namespace has not, and among the
+  // first: not each process of the machine is opened.
+  if (comm_of(2) == "kthreadd") {
+    std::vector<int> pids;
+    for (const std::string& process : folders_in("/proc")) {
+      const std::string name = process.substr(process.rfind('/') + 1);
+      int pid = 0;
+      if (std::from_chars(name.data(), name.data() + name.size(), pid).ec == std::errc{})
+        pids.push_back(pid);
+    }
+    std::ranges::sort(pids);
+    const auto cpus = static_cast<std::size_t>(std::max(::get_nprocs(), 1));
+    for (const int pid : pids) {
+      if (comm_of(pid).starts_with("ksoftirqd/")) softirq_pids_->push_back(pid);
+      if (softirq_pids_->size() == cpus) break;
+    }
   }
   start_.softirq = read_softirq();
 }

@@ -26,8 +26,9 @@ int rank_of(const LocalAddress& local) {
   return local.is_p2p ? 0 : 2;
 }
 
-/// Where the kernel has no Wi-Fi there is no group.
+/// Where the kernel has no Wi-Fi there is no group, and none of a group has no link-local address.
 void mark_groups(std::vector<LocalAddress>& found) {
+  if (std::ranges::none_of(found, &IpAddress::is_link_local, &LocalAddress::address)) return;
   auto wifi = link::Nl80211Socket::open();
   if (!wifi) return;
   for (LocalAddress& local : found) {
