@@ -20,6 +20,15 @@ TEST_CASE("a QR code has its quiet zone, or is left out", "[tools][p2p]") {
   CHECK(std::count(code.begin(), code.end(), '\n') > 14);
 }
 
+TEST_CASE("lines stand beside a picture, and the whole is measured", "[tools][p2p]") {
+  const std::string picture = "\x1b[97;40m█▀▄ \x1b[0m\n\x1b[97;40m████\x1b[0m\n";
+  CHECK(onehop::tool::size_of(picture) == std::pair<std::size_t, std::size_t>{2, 4});
+  const std::string both = onehop::tool::beside(picture, {"one", "", "three"});
+  CHECK(both == "\x1b[97;40m█▀▄ \x1b[0m  one\n\x1b[97;40m████\x1b[0m\nthree\n");
+  CHECK(onehop::tool::size_of(both) == std::pair<std::size_t, std::size_t>{3, 9});
+  CHECK(onehop::tool::beside("", {"one"}).empty());
+}
+
 TEST_CASE("a group is told with what is known of it", "[tools][p2p]") {
   const Group group{.interface_name = "p2p-wlan0-0",
                     .role = Role::owner,

@@ -28,7 +28,6 @@ Frontend::Frontend(const OutputOptions& options, std::string command)
       interrupts_{io_},
       waiting_timer_{io_},
       report_file_{options.report_file},
-      is_p2p_{options.is_p2p},
       is_pairing_{options.is_pairing},
       is_service_{options.is_service},
       is_verbose_{options.is_verbose},
@@ -128,7 +127,9 @@ void Frontend::on(const api::Started& started) {
     reporter_.say(is_pairing_
                       ? "pairing on " + started.listen + ": no files are taken"
                       : "listening on " + started.listen + ", receiving into " + started.directory);
-    if (!has_code_ && !is_p2p_ && !is_service_ && !reporter_.is_quiet())
+    if (!has_code_ && network_)
+      print_network(started.ways, {});
+    else if (!has_code_ && !is_service_ && !reporter_.is_quiet())
       print_ways(started.ways, {});
   } else if (started.found.folders > 0 || !started.is_all_found)
     reporter_.say(found_text(started.found) + (started.is_all_found ? "" : " so far"));
@@ -151,11 +152,44 @@ void Frontend::on(const api::Code& code) {
   has_code_ = true;
   // Shown even when quiet: without it nobody can connect. Never as part of a command, which a shell
   // would keep in its history.
-  if (!is_p2p_) {
-    print_ways(code.ways, code.code);
-    return print_picture(code.code);
+  if (network_) return print_network(code.ways, code.code);
+  print_ways(code.ways, code.code);
+  print_picture(code.code);
+}
+
+/// One picture alone fits a screen: it is the network's, and the words stand beside it.
+void Frontend::print_network(const std::vector<api::Started::Way>& ways,
+                             const std::string& code) const {
+  constexpr std::size_t rows_around = 5;
+  std::vector<std::string> lines{
+      "On the other machine, in this network:",
+      "",
+      "  onehop send PATH",
+      "  " + (code.empty() ? "the code that this end was given" : code),
+      "",
+      "It is joined by this picture, or as",
+      "",
+      "  SSID        " + display_name(network_->ssid),
+      "  passphrase  " + display_name(network_->passphrase),
+      "",
+      "By Wi-Fi Direct it is joined for you:",
+      "",
+      "  onehop send PATH --p2p",
+  };
+  if (!ways.empty())
+    for (const std::string& line : {std::string{}, std::string{"Where this machine is not found:"},
+                                    std::string{}, "  --to " + ways.front().to})
+      lines.push_back(line);
+  if (!reporter_.is_quiet() && Terminal::is_there()) {
+    const std::string both = beside(qr_code(network_->text), lines);
+    const auto [rows, columns] = size_of(both);
+    if (rows > 0 && rows + rows_around <= Terminal::rows() && columns < Terminal::columns())
+      return tell(both);
   }
-  tell("Code, which 'onehop send --p2p' asks for on the other machine:\n\n  " + code.code + "\n\n");
+  lines[5] = "It is joined by any device, as";
+  std::string text = "\n";
+  for (const std::string& line : lines) text += line + "\n";
+  tell(fitted(text + "\n  " + network_->text + "\n\n"));
 }
 
 /// The lines that a person types on the other machine stand alone, to be copied as they are.
@@ -238,6 +272,11 @@ void Frontend::let_watch() {
     publisher_ = std::move(opened).value();
   else
     reporter_.say("not visible to onehop watch: " + opened.error().message());
+}
+
+void Frontend::show_network(Network network) {
+  network_ = std::move(network);
+  reporter_.event("network", {{"ssid", network_->ssid}, {"passphrase", network_->passphrase}});
 }
 
 void Frontend::let_find(std::optional<find::Responder::Options> options) {

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -41,6 +42,12 @@ class Frontend {
   void let_watch();
   /// let_find has senders on the link find this receiver, from run() on; nothing: it is hidden.
   void let_find(std::optional<find::Responder::Options> options);
+  /// show_network has the screen say how the other machine gets into a network that this one made.
+  struct Network {
+    std::string ssid, passphrase;
+    std::string text;  ///< of a QR code
+  };
+  void show_network(Network network);
   /// serve: `service` notes all events from now on. It outlives run().
   void serve(Service& service) { service_ = &service; }
   [[nodiscard]] const Reporter& reporter() const { return reporter_; }
@@ -58,6 +65,7 @@ class Frontend {
   void say_link_and_cap();
   void print_ways(const std::vector<api::Started::Way>& ways, const std::string& code) const;
   void print_picture(const std::string& code) const;
+  void print_network(const std::vector<api::Started::Way>& ways, const std::string& code) const;
   void on(const api::Started& started);
   void on(const api::InSession& session) { reporter_.set_session(session.number); }
   void on(const api::Beat&) {}
@@ -93,7 +101,8 @@ class Frontend {
   bool is_waiting_said_ = false, is_link_down_said_ = false, has_code_ = false;
   std::set<std::string> caps_said_;
   const std::string report_file_;
-  const bool is_p2p_, is_pairing_, is_service_, is_verbose_, has_all_files_;
+  const bool is_pairing_, is_service_, is_verbose_, has_all_files_;
+  std::optional<Network> network_;
   Service* service_ = nullptr;
   std::uint64_t files_kept_ = 0;              // of this session, each of which would have a line
   std::vector<api::LeftOut::Item> left_out_;  // all that came, for the report

@@ -188,15 +188,28 @@ void add_service_options(CLI::App& app, RecvCommand& recv) {
     if (CLI::Option* const other = app.get_option_no_throw(name)) service->excludes(other);
 }
 
-void add_p2p_options([[maybe_unused]] CLI::App& app, [[maybe_unused]] P2pChoice& choice,
-                     [[maybe_unused]] const char* about) {
+void add_p2p_options([[maybe_unused]] CLI::App& app, [[maybe_unused]] P2pChoice& choice) {
 #if ONEHOP_HAS_P2P
-  CLI::Option* p2p = app.add_flag("--p2p", choice.is_wanted, about)->group("Wi-Fi Direct");
+  CLI::Option* p2p = app.add_flag("--p2p", choice.is_wanted,
+                                  "form a Wi-Fi Direct group with a machine that runs 'onehop recv "
+                                  "--p2p', send, and leave it; in place of --to")
+                         ->group("Wi-Fi Direct");
   app.add_option("--peer", choice.peer,
                  "the other machine's name or address, as 'onehop p2p find' lists it (default: the "
-                 "only one, or any that asks)")
+                 "only one)")
       ->type_name("PEER")
       ->needs(p2p)
+      ->group("Wi-Fi Direct");
+#endif
+}
+
+void add_p2p_option([[maybe_unused]] CLI::App& app, [[maybe_unused]] RecvCommand& recv) {
+#if ONEHOP_HAS_P2P
+  app.add_flag("--p2p", recv.is_p2p,
+               "make a Wi-Fi Direct group, which machines without Wi-Fi Direct join by the "
+               "passphrase that is shown; receive one session, and end the group")
+      ->excludes("--clean")
+      ->excludes("--listen")
       ->group("Wi-Fi Direct");
 #endif
 }

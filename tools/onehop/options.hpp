@@ -26,7 +26,6 @@ struct OutputOptions {
   bool is_verbose = false;
   bool has_all_files = false;  ///< a line for each file, with its digest
   std::string user;            ///< whose files these are; empty: as find_user() has it
-  bool is_p2p = false;         ///< the other end needs no address of ours: --p2p is enough
   bool is_remembered = false;  ///< the two devices are to get to know each other
   bool is_pairing = false;     ///< only pair, without files
   bool is_service = false;     ///< several sessions, without a user present
@@ -40,10 +39,10 @@ struct ExcludeWord {
   std::string text;
 };
 
-/// P2pChoice: a Wi-Fi Direct group for this transfer alone.
+/// P2pChoice: a sender's Wi-Fi Direct group, for this transfer alone.
 struct P2pChoice {
   bool is_wanted = false;
-  std::string peer;  ///< name or address; empty: the only one, or any that asks
+  std::string peer;  ///< name or address; empty: the only one
 };
 
 struct SendCommand {
@@ -67,8 +66,8 @@ struct RecvCommand {
   api::ReceiveOptions transfer;
   OutputOptions output;
   ServiceOptions service;
-  std::uint32_t sessions = 4;  ///< at once, of a service
-  P2pChoice p2p;
+  std::uint32_t sessions = 4;        ///< at once, of a service
+  bool is_p2p = false;               ///< over a Wi-Fi Direct group of its own
   std::optional<std::string> clean;  ///< the folder; none: receive
   std::string name;                  ///< shown to who looks for receivers; empty: the host's
   bool is_hidden = false;            ///< does not answer who looks for receivers
@@ -121,8 +120,10 @@ void add_found_options(CLI::App& app, RecvCommand& recv);
 /// add_service_options: --service and what goes with it alone.
 void add_service_options(CLI::App& app, RecvCommand& recv);
 
-/// add_p2p_options: --p2p and --peer, where this build has Wi-Fi Direct. `about`: what --p2p does.
-void add_p2p_options(CLI::App& app, P2pChoice& choice, const char* about);
+/// add_p2p_options: a sender's --p2p and --peer, and a receiver's --p2p, where this build has Wi-Fi
+/// Direct.
+void add_p2p_options(CLI::App& app, P2pChoice& choice);
+void add_p2p_option(CLI::App& app, RecvCommand& recv);
 
 void add_common_options(CLI::App& app, api::Options& options, OutputOptions& output);
 

@@ -91,10 +91,7 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
                        "the receiver: an address, or the name that it shows (default: the "
                        "receiver on a link of this machine)")
           ->type_name("HOST[:PORT]");
-  add_p2p_options(
-      *command, send.p2p,
-      "form a Wi-Fi Direct group with a machine that runs 'onehop recv --p2p', send, and "
-      "leave it; in place of --to");
+  add_p2p_options(*command, send.p2p);
   CLI::Option* wait =
       command
           ->add_option("--wait", send.transfer.wait_seconds,
@@ -156,9 +153,6 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
       ->type_name("ADDR[:PORT]");
   command->add_flag("--once", recv.transfer.is_once,
                     "end after the first accepted session, with its exit code");
-  add_p2p_options(*command, recv.p2p,
-                  "wait for a Wi-Fi Direct group with a machine that runs 'onehop send --p2p', "
-                  "receive one session, and leave it");
   command->add_option("--on-exist", recv.transfer.on_exist, "what to do about a name that exists")
       ->check(CLI::IsMember(transfer::words_of("--on-exist")))
       ->capture_default_str();
@@ -193,9 +187,7 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
                        "below it, and end")
           ->type_name("FOLDER");
   for (const char* name : {"--once", "--dir", "--listen"}) clean->excludes(name);
-#if ONEHOP_HAS_P2P
-  command->get_option("--p2p")->excludes(clean)->excludes("--listen");
-#endif
+  add_p2p_option(*command, recv);
   command->add_flag("--dry-run", recv.is_dry_run, "list it, and remove nothing")->needs(clean);
   add_common_options(*command, recv.transfer.common, recv.output);
   add_service_options(*command, recv);

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "control/session/code/code.hpp"
+#include "control/transfer/port/ports.hpp"
 #include "engine/base/display_name.hpp"
 #include "engine/disk/clean.hpp"
 #include "tools/onehop/command/commands.hpp"
@@ -23,6 +24,7 @@
 #include "tools/onehop/text/report.hpp"
 #if ONEHOP_HAS_P2P
 #include "tools/onehop/p2p/group_session.hpp"
+#include "tools/onehop/p2p/p2p_text.hpp"
 #endif
 
 namespace onehop::tool {
@@ -190,7 +192,7 @@ ExitCode receive_files(
 }
 
 #if ONEHOP_HAS_P2P
-/// receive_over_group leaves the group when it returns, and where it does not, too (GroupKeeper).
+/// receive_over_group ends the group when it returns, and where it does not, too (GroupKeeper).
 /// Nobody but members of the group can connect.
 ExitCode receive_over_group(RecvCommand command, const std::optional<User>& user,
                             Frontend& frontend) {
@@ -199,11 +201,15 @@ ExitCode receive_over_group(RecvCommand command, const std::optional<User>& user
       return frontend.fail(checked.error());
   }
   const Reporter reporter{command.output, "recv"};
-  auto group = p2p::GroupSession::form(
-      {.interface = command.transfer.common.interface, .peer = command.p2p.peer}, reporter);
+  auto group = p2p::GroupSession::form({.interface = command.transfer.common.interface}, reporter);
   if (group.has_error()) return frontend.fail(group.error());
+  const p2p::Group& formed = group.value().group();
+  frontend.show_network(
+      {formed.ssid, formed.passphrase, p2p::wifi_text(formed.ssid, formed.passphrase)});
   command.transfer.common.interface = group.value().interface();
-  command.transfer.listen = group.value().own_address();
+  // A port that takes one address takes the one that `send --p2p` goes to.
+  const transfer::PortKind* const kind = transfer::port_kind(command.transfer.common.io);
+  if (kind != nullptr && kind->is_bound) command.transfer.listen = group.value().own_address();
   command.transfer.is_once = true;
   const auto keep_open = [&](api::Transfer& transfer) -> Result<std::shared_ptr<void>> {
     ONEHOP_TRY(door, group.value().keep_open(reporter, [&transfer] { transfer.interrupt(); }));
@@ -223,7 +229,6 @@ ExitCode recv_command(RecvCommand command) {
     reporter.error(cleaned.error());
     return cleaned.error().code;
   }
-  command.output.is_p2p = command.p2p.is_wanted;
   command.output.has_all_files = command.transfer.common.has_all_files;
   command.output.device_name = command.name;
   command.output.is_service = command.transfer.is_service;
@@ -235,7 +240,7 @@ ExitCode recv_command(RecvCommand command) {
                               command.transfer.stream_fd < 0 ? command.transfer.directory : "");
   if (user.has_error()) return frontend.fail(user.error());
 #if ONEHOP_HAS_P2P
-  if (command.p2p.is_wanted) return receive_over_group(std::move(command), user.value(), frontend);
+  if (command.is_p2p) return receive_over_group(std::move(command), user.value(), frontend);
 #endif
   return receive_files(command, user.value(), frontend);
 }

@@ -16,6 +16,9 @@ namespace onehop::p2p {
 /// must be watched for in most countries, then what the radio likes.
 [[nodiscard]] inline std::vector<int> owner_channels() { return {5180, 5745, 0}; }
 
+/// Bands for who makes a group that others join: 5 GHz where it may be, then what the radio likes.
+[[nodiscard]] inline std::vector<int> host_bands() { return {5, 0}; }
+
 /// Duplicate address detection takes 1 s; the link of a client may need a second more.
 inline constexpr Nanos address_limit = 10s;
 

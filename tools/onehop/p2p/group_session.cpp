@@ -13,18 +13,18 @@ namespace onehop::p2p {
 namespace {
 
 /// The receiver owns the group: what it takes is acknowledged by the side that sends the beacons.
-constexpr int receiver_intent = 15, sender_intent = 0;
+constexpr int sender_intent = 0;
 /// People start the two commands by hand, one after the other.
 constexpr Nanos form_limit = 300s;
 /// From our address to the other end's answer: its address needs a second, and its link another.
 constexpr Nanos member_limit = 30s;
 
 Plan plan_for(const GroupSession::Options& options) {
-  Plan plan{.task = options.is_sending ? Plan::Task::connect : Plan::Task::accept,
+  Plan plan{.task = options.is_sending ? Plan::Task::connect : Plan::Task::host,
             .peer = options.peer};
-  plan.owner_intent = options.is_sending ? sender_intent : receiver_intent;
+  plan.owner_intent = sender_intent;
   plan.is_accepting_alone = options.is_sending;
-  if (!options.is_sending) plan.frequencies = owner_channels();
+  if (!options.is_sending) plan.frequencies = host_bands();
   plan.limit = form_limit;
   return plan;
 }
@@ -55,8 +55,7 @@ Result<GroupSession> GroupSession::form(const Options& options, const tool::Repo
   const StopSignals stop;
   ONEHOP_TRY(keeper, GroupKeeper::start(options.interface));
   ONEHOP_TRY(supplicant, open_radio(options.interface));
-  reporter.say(options.is_sending ? "looking for a machine that runs 'onehop recv --p2p'"
-                                  : "waiting for 'onehop send FILE --p2p' on the other machine");
+  if (options.is_sending) reporter.say("looking for a machine that runs 'onehop recv --p2p'");
   Plan plan = plan_for(options);
   const Instant give_up_at = monotonic_now() + plan.limit;
   // Once for all attempts; the keeper gives it back.

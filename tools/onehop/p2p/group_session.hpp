@@ -3,9 +3,9 @@
 //
 //   form(): find, negotiate, addresses ─▶ transfer over interface() ─▶ ~GroupSession: leave
 //
-// The receiver waits to be asked and owns the group; the sender looks for it. Presence on the link
-// proves nothing: both ends prove the code to each other before a name is sent. Main thread, before
-// there are others.
+// The receiver owns the group, and makes it before anybody asks: whoever has no Wi-Fi Direct joins
+// it by its passphrase. A sender looks for it. Who is on the link is no proof of anything: both
+// ends prove the code to each other before a name is told. Main thread, before there are others.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class GroupSession {
   struct Options {
     bool is_sending = false;
     std::string interface;  ///< of the radio; empty: the first
-    std::string peer;       ///< name or address; empty: the only one, or any that asks
+    std::string peer;       ///< sending: name or address; empty: the only one
   };
   /// form blocks until there is a group with addresses; sending, until the other end is seen there.
   /// A group that ends before that is formed again. Ctrl-C ends it. Errors: those of
@@ -40,6 +40,7 @@ class GroupSession {
                                                              std::function<void()> on_gone);
 
   [[nodiscard]] const std::string& interface() const { return group_.interface_name; }
+  [[nodiscard]] const Group& group() const { return group_; }
   /// Our address there, and sending the receiver's: "[fe80::1%p2p-wlan0-0]".
   [[nodiscard]] std::string own_address() const { return scoped(own_); }
   [[nodiscard]] std::string peer_address() const { return scoped(peer_); }

@@ -47,7 +47,7 @@ Plan plan_of(Plan::Task task, const P2pOptions& options, const std::string& pin 
   if (options.frequency != 0)
     plan.frequencies = {options.frequency};
   else if (task == Plan::Task::host)
-    plan.frequencies = {5, 0};
+    plan.frequencies = host_bands();
   else if (plan.owner_intent >= likely_owner_intent)
     plan.frequencies = owner_channels();
   return plan;

@@ -5,6 +5,7 @@
 #include <qrencode.h>
 #endif
 
+#include <algorithm>
 #include <memory>
 
 namespace onehop::tool {
@@ -37,5 +38,35 @@ std::string qr_code(const std::string& text) {
 #else
 std::string qr_code(const std::string&) { return {}; }
 #endif
+
+std::string beside(const std::string& picture, const std::vector<std::string>& lines) {
+  std::string out;
+  std::size_t row = 0, begin = 0;
+  for (std::size_t end; (end = picture.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    out += picture.substr(begin, end - begin);
+    if (row < lines.size() && !lines[row].empty()) out += "  " + lines[row];
+    out += '\n';
+    ++row;
+  }
+  for (; row > 0 && row < lines.size(); ++row) out += lines[row] + '\n';
+  return out;
+}
+
+std::pair<std::size_t, std::size_t> size_of(const std::string& picture) {
+  std::size_t rows = 0, columns = 0, column = 0;
+  bool is_escaped = false;  // a sequence of ECMA-48, which ends with a letter
+  for (const char c : picture) {
+    if (c == '\x1b') is_escaped = true;
+    const bool is_first_byte = (c & 0xc0) != 0x80;  // of a character
+    if (c == '\n') {
+      ++rows;
+      column = 0;
+    } else if (!is_escaped && is_first_byte) {
+      columns = std::max(columns, ++column);
+    }
+    if (c >= '@' && c <= 'z' && c != '[') is_escaped = false;
+  }
+  return {rows, columns};
+}
 
 }  // namespace onehop::tool
