@@ -113,14 +113,20 @@ void Questioner::take(const Datagram& datagram) {
   if (answer->is_pairing != options_.is_pairing) return;
   const bool is_called = options_.name.empty() || options_.shown(answer->name) == options_.name;
   if (!is_called && !(options_.device_of && options_.device_of(*answer) == options_.name)) return;
-  const bool is_new = receivers_.note(*answer,
-                                      {.address = datagram.from.address,
-                                       .interface = link->name,
-                                       .medium = link->medium,
-                                       .rate = rate_of(link->name),
-                                       .is_one_hop = link->is_near(datagram.from.address)},
-                                      options_.device_of);
-  if (is_new) on_new_();
+  if (receivers_.note(*answer, way_of(*link, datagram.from.address), options_.device_of)) on_new_();
+}
+
+Way Questioner::way_of(const Link& link, const IpAddress& address) {
+  return {.address = address,
+          .interface = link.name,
+          .medium = link.medium,
+          .rate = rate_of(link.name),
+          .is_one_hop = link.is_near(address)};
+}
+
+void Questioner::note_hint(const Answer& said, const Endpoint& place, unsigned ifindex) {
+  const auto link = std::ranges::find(links_, ifindex, &Link::ifindex);
+  if (link != links_.end() && receivers_.note_hint(said, way_of(*link, place.address))) on_new_();
 }
 
 }  // namespace onehop::find

@@ -43,6 +43,9 @@ class Questioner {
   /// that blocks answers blocks this one, too.
   void test_reach();
 
+  /// note_hint has a receiver listed that did not answer; it is on a link that was asked on.
+  void note_hint(const Answer& said, const Endpoint& place, unsigned ifindex);
+
   [[nodiscard]] const Receivers& receivers() const { return receivers_; }
   /// links: those of the last question.
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
@@ -60,6 +63,7 @@ class Questioner {
   void ask();
   void wait(Mouth& mouth);
   void take(const Datagram& datagram);
+  [[nodiscard]] Way way_of(const Link& link, const IpAddress& address);
   [[nodiscard]] BytesPerSecond rate_of(const std::string& interface);
 
   boost::asio::io_context& io_;

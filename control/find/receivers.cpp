@@ -13,9 +13,9 @@ bool is_better(const Way& one, const Way& other) {
 }
 
 bool Receivers::note(const Answer& answer, const Way& way,
-                     const std::function<std::string(const Answer&)>& device_of) {
+                     const std::function<std::string(const Answer&)>& device_of, bool is_hint) {
   const auto [place, is_new] = places_.try_emplace(
-      {answer.instance, answer.port, answer.name, answer.peer_hash}, receivers_.size());
+      {answer.instance, answer.port, answer.name, answer.peer_hash, is_hint}, receivers_.size());
   if (is_new) {
     std::size_t& count = counts_[way.address];
     if (receivers_.size() >= receivers_max || count >= per_address_max) {
@@ -24,8 +24,12 @@ bool Receivers::note(const Answer& answer, const Way& way,
       return false;
     }
     ++count;
-    receivers_.push_back(
-        {answer.name, answer.port, {way}, device_of ? device_of(answer) : std::string{}});
+    receivers_.push_back({answer.name,
+                          answer.port,
+                          {way},
+                          device_of ? device_of(answer) : std::string{},
+                          answer.instance,
+                          is_hint});
     return true;
   }
   std::vector<Way>& ways = receivers_[place->second].ways;
@@ -35,9 +39,21 @@ bool Receivers::note(const Answer& answer, const Way& way,
   return true;
 }
 
+bool Receivers::has(const Instance& instance, const Endpoint& place) const {
+  return std::ranges::any_of(receivers_, [&](const Receiver& one) {
+    const bool is_there =
+        one.port == place.port && std::ranges::count(one.ways, place.address, &Way::address) > 0;
+    return !one.is_hint && (one.instance == instance || is_there);
+  });
+}
+
 std::vector<Receiver> Receivers::ranked() const {
   std::vector<Receiver> ranked = receivers_;
+  std::erase_if(ranked, [this](const Receiver& one) {
+    return one.is_hint && has(one.instance, {one.ways.front().address, one.port});
+  });
   std::ranges::stable_sort(ranked, [](const Receiver& one, const Receiver& other) {
+    if (one.is_hint != other.is_hint) return other.is_hint;
     return is_better(one.ways.front(), other.ways.front());
   });
   return ranked;

@@ -40,6 +40,8 @@ struct Receiver {
   std::uint16_t port = 0;
   std::vector<Way> ways;  ///< best first; one at least
   std::string device;     ///< our name of the paired device; empty: not a known one
+  Instance instance{};
+  bool is_hint = false;  ///< it did not answer: another program says that it is there
 };
 
 class Receivers {
@@ -53,14 +55,23 @@ class Receivers {
   /// note takes an answer. True: it brought something new. It calls `device_of` only for an answer
   /// that it keeps, so forged answers take a bounded time.
   bool note(const Answer& answer, const Way& way,
-            const std::function<std::string(const Answer&)>& device_of = {});
+            const std::function<std::string(const Answer&)>& device_of = {}) {
+    return note(answer, way, device_of, false);
+  }
+  /// note_hint takes one that did not answer; of it the hash says nothing.
+  bool note_hint(const Answer& said, const Way& way) { return note(said, way, {}, true); }
+  /// has: one has answered from that place, or of that run of a receiver.
+  [[nodiscard]] bool has(const Instance& instance, const Endpoint& place) const;
   [[nodiscard]] bool is_empty() const { return receivers_.empty(); }
   [[nodiscard]] std::size_t size() const { return receivers_.size(); }
-  /// ranked: sorted by their best ways; of equal ones the first to answer comes first.
+  /// ranked: sorted by their best ways; of equal ones the first to answer comes first. Hints come
+  /// last, and none of a receiver that has answered.
   [[nodiscard]] std::vector<Receiver> ranked() const;
 
  private:
-  using Key = std::tuple<Instance, std::uint16_t, std::string, PeerHash>;
+  using Key = std::tuple<Instance, std::uint16_t, std::string, PeerHash, bool>;
+  bool note(const Answer& answer, const Way& way,
+            const std::function<std::string(const Answer&)>& device_of, bool is_hint);
   std::vector<Receiver> receivers_;  // in the order of their first answers
   std::map<Key, std::size_t> places_;
   std::map<IpAddress, std::size_t> counts_;  // receivers whose first answer came from there

@@ -56,6 +56,8 @@ class Responder {
 
   /// is_there: there is a link to answer on.
   [[nodiscard]] bool is_there() const { return !doors_.empty(); }
+  /// instance is this run's number.
+  [[nodiscard]] const Instance& instance() const { return instance_; }
   /// start answers from now on that a receiver listens on this port.
   void start(std::uint16_t port);
   void stop();

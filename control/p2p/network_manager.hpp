@@ -6,9 +6,11 @@
 
 #include <string>
 
-#include "control/p2p/bus.hpp"
+#include "control/bus/bus.hpp"
 
 namespace onehop::p2p {
+
+using namespace bus;
 
 /// is_managed: NetworkManager runs and manages the device. False also if it does not answer.
 [[nodiscard]] bool is_managed(Bus& bus, const std::string& interface);

@@ -15,11 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "control/p2p/bus.hpp"
+#include "control/bus/bus.hpp"
 #include "control/p2p/control_socket.hpp"
 #include "control/p2p/formation.hpp"
 
 namespace onehop::p2p {
+
+using namespace bus;
 
 inline constexpr const char* supplicant_service = "fi.w1.wpa_supplicant1";
 

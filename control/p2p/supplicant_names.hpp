@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include "control/p2p/bus.hpp"
+#include "control/bus/bus.hpp"
 
 namespace onehop::p2p {
+
+using namespace bus;
 
 inline constexpr const char* root_path = "/fi/w1/wpa_supplicant1";
 inline constexpr const char* interface_interface = "fi.w1.wpa_supplicant1.Interface";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Receiver: listens, and takes sessions: one after the other, or as a service several at once.
+#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -25,7 +26,11 @@ class Receiver final : public Side, public ReceiveSession {
                         std::make_shared<sink::TakenRoom>()}},
         handler_{std::move(handler)} {}
   void answer(std::uint64_t offer, api::Answer answer) override {
-    ReceiveSession::answer(offer, answer);
+    if (!options_.is_service) return ReceiveSession::answer(offer, answer);
+    boost::asio::post(io_, [this, offer, answer] {  // the thread that may add others
+      ReceiveSession::answer(offer, answer);
+      for (const auto& other : others_) other->host.answer(offer, answer);
+    });
   }
 
  private:

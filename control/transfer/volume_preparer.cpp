@@ -22,7 +22,8 @@ sink::OnExist on_exist_of(api::Answer answer) {
     case api::Answer::rename: return sink::OnExist::rename;
     case api::Answer::overwrite: return sink::OnExist::overwrite;
     case api::Answer::refuse:
-    case api::Answer::accept: break;
+    case api::Answer::accept:
+    case api::Answer::unasked: break;
   }
   return sink::OnExist::ask;
 }
@@ -69,10 +70,8 @@ void VolumePreparer::end() {
 /// It may hash what an earlier session left, or wait for an answer. `stop` ends either.
 Result<list::Answer> VolumePreparer::prepare(
     const std::shared_ptr<const session::OfferedVolume>& offer, const std::stop_token& stop) {
-  if (options_.is_service && device_->rule == pair::Rule::ask)
-    return Error{ExitCode::refused_by_peer, "receive from " + device_->name,
-                 "a person would have to agree, and a service asks nobody",
-                 "There: onehop peers set " + device_->name + " --rule accept"};
+  if (options_.is_service && !options_.is_asking && device_->rule == pair::Rule::ask)
+    return unasked_error();
   if (!destination_) {
     ONEHOP_TRYV(open_destination(*offer));
   }
@@ -128,12 +127,13 @@ VolumePreparer::Prepared VolumePreparer::prepare_or_ask(
     std::vector<sink::Conflict> conflicts;
     auto volume = prepare_one(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
     if (conflicts.empty() && (is_approved_ || volume.has_error())) return volume;
-    if (options_.is_service) return volume;
+    if (options_.is_service && (!options_.is_asking || !conflicts.empty())) return volume;
     const auto answered = ask(*offer, conflicts, stop);
     if (!answered)
       return Error{ExitCode::timed_out, "decide on the offer", "nobody decided in time",
                    "Send again; --on-exist answers without a person"};
     const api::Answer answer = *answered;
+    if (answer == api::Answer::unasked) return unasked_error();
     if (conflicts.empty() && answer == api::Answer::refuse) {
       is_unsaid_ = true;  // it reads like any other refusal by a person
       return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
@@ -148,6 +148,13 @@ VolumePreparer::Prepared VolumePreparer::prepare_or_ask(
       if (entry.is_folder() && answer == api::Answer::overwrite) replaced_.insert(entry.name);
     }
   }
+}
+
+Error VolumePreparer::unasked_error() const {
+  const std::string name = device_ == nullptr ? "somebody" : device_->name;
+  return {ExitCode::refused_by_peer, "receive from " + name,
+          "a person would have to agree, and a service asks nobody",
+          "There: onehop peers set " + name + " --rule accept"};
 }
 
 /// Nullopt: no answer came within the session's limit, or the session needs none any more.

@@ -79,6 +79,7 @@ class VolumePreparer {
                                      std::vector<sink::Conflict>* conflicts,
                                      const std::stop_token& stop);
   [[nodiscard]] bool is_replaced(std::string_view name) const;
+  [[nodiscard]] Error unasked_error() const;
   void refuse_symlinks(const list::Manifest& volume);
   void clear_left();
   std::optional<api::Answer> ask(const session::OfferedVolume& offer,

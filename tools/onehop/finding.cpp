@@ -44,6 +44,7 @@ Json json_of(const std::vector<Receiver>& receivers) {
                       {"is_one_hop", way.is_one_hop}});
     list.push_back({{"name", display_name(one.name)},
                     {"device", one.device.empty() ? Json{} : Json(one.device)},
+                    {"has_answered", !one.is_hint},
                     {"ways", std::move(ways)}});
   }
   return {{"count", receivers.size()}, {"receivers", std::move(list)}};
@@ -55,8 +56,8 @@ std::vector<std::string> lines_of(const std::vector<Receiver>& receivers) {
     if (lines.size() == listed_max) break;
     const Way& way = one.ways.front();
     const std::string paired = one.device.empty() ? "" : "paired as " + one.device + ", ";
-    lines.push_back(fmt::format("{}  {}  ({}{})", display_name(one.name), to_of(way, one.port),
-                                paired, place_text(way)));
+    lines.push_back(fmt::format("{}  {}  ({}{}{})", display_name(one.name), to_of(way, one.port),
+                                paired, place_text(way), one.is_hint ? ", seen by Avahi" : ""));
   }
   return lines;
 }
@@ -96,8 +97,9 @@ Result<std::optional<std::size_t>> choose(const std::vector<Receiver>& receivers
 void say_found(const Receiver& chosen, const Reporter& reporter) {
   const Way& way = chosen.ways.front();
   const std::string paired = chosen.device.empty() ? "" : ", the paired device " + chosen.device;
-  reporter.say(fmt::format("found {}{}: {} ({})", display_name(chosen.name), paired,
-                           to_of(way, chosen.port), place_text(way)));
+  reporter.say(fmt::format("found {}{}: {} ({}{})", display_name(chosen.name), paired,
+                           to_of(way, chosen.port), place_text(way),
+                           chosen.is_hint ? ", seen by Avahi" : ""));
 }
 
 void take(const Receiver& chosen, SendCommand& command, const Reporter& reporter) {
@@ -178,7 +180,11 @@ Result<void> find_receiver(SendCommand& command, const std::optional<User>& user
   const bool is_device = is_named && std::ranges::count(peers, options.to, &pair::Peer::name) > 0;
   std::string unknown;  // why name service does not know it
   for (bool is_first = true;;) {
-    Look look{{options.common.interface, options.to, peers}, reporter};
+    Look look{{.interface = options.common.interface,
+               .name = options.to,
+               .peers = peers,
+               .has_hints = !is_named},
+              reporter};
     // Who answers to a name comes before name service, which may take long to say no.
     ONEHOP_TRY(answered, look.run(is_named && is_first && !is_device ? Look::no_wait : limit));
     if (is_device) is_first = false;  // name service does not know it

@@ -63,6 +63,13 @@ api::Handler Frontend::handler() {
   };
 }
 
+void Frontend::serve(Service& service) {
+  service_ = &service;
+  service.attend(io_, reporter_, [this](std::uint64_t offer, api::Answer answer) {
+    transfer_->answer(offer, answer);
+  });
+}
+
 ExitCode Frontend::run(api::Transfer& transfer) {
   transfer_ = &transfer;
   interrupts_.start([&transfer] { transfer.interrupt(); });
@@ -75,6 +82,10 @@ ExitCode Frontend::run(api::Transfer& transfer) {
       interrupts_.stop();
       if (publisher_) publisher_->stop();
       if (responder_) responder_->stop();
+      if (service_ != nullptr) service_->stop();
+#if ONEHOP_HAS_BUS
+      announcer_.reset();
+#endif
     });
   });
   if (!runner.has_value()) return fail(runner.error());
@@ -124,6 +135,9 @@ void Frontend::on(const api::Started& started) {
   if (started.role == "recv") {
     const auto listens = transfer::parse_endpoint(started.listen);
     if (responder_ && listens) responder_->start(listens.value().port);
+#if ONEHOP_HAS_BUS
+    if (announcer_ && listens) announcer_->announce(listens.value().port);
+#endif
     reporter_.say(is_pairing_
                       ? "pairing on " + started.listen + ": no files are taken"
                       : "listening on " + started.listen + ", receiving into " + started.directory);
@@ -237,6 +251,7 @@ void Frontend::on(const api::StartRate& start) {
 
 /// A question waits on a thread of its own, so that it can be taken back.
 void Frontend::on(const api::Offer& offer) {
+  if (service_ != nullptr) return;  // which has it
   if (!Terminal::is_there()) return transfer_->answer(offer.id, api::Answer::refuse);
   auto asker = start_thread<std::jthread>("asking", [this, offer](const std::stop_token& stop) {
     const api::Answer answer = ask_about(Terminal{stop}, offer);
@@ -288,11 +303,16 @@ void Frontend::let_find(std::optional<find::Responder::Options> options) {
                   ": `ufw allow 7411`, or the like, lets UDP and TCP port 7411 in");
   };
   found_as_ = display_name(options->name);
+  const find::Responder::Options found = *options;
   auto opened = find::Responder::open(io_, std::move(*options));
-  if (opened.has_value())
-    responder_ = std::move(opened).value();
-  else
-    reporter_.say("not found by who looks for receivers: " + opened.error().message());
+  if (opened.has_error())
+    return reporter_.say("not found by who looks for receivers: " + opened.error().message());
+  responder_ = std::move(opened).value();
+#if ONEHOP_HAS_BUS
+  if (found.is_pairing) return;
+  if (auto started = Announcer::start(found, responder_->instance()); started.has_value())
+    announcer_ = std::move(started).value();
+#endif
 }
 
 /// A terminal has the link in its progress line.

@@ -22,6 +22,9 @@
 
 #include "control/find/responder.hpp"
 #include "control/transfer/settings.hpp"
+#if ONEHOP_HAS_BUS
+#include "tools/onehop/service/announcer.hpp"
+#endif
 #include "tools/onehop/service/service.hpp"
 #include "tools/onehop/signals.hpp"
 #include "tools/onehop/text/progress.hpp"
@@ -40,7 +43,8 @@ class Frontend {
   /// let_watch lets `onehop watch` see this process, as the user that it now is, from run() on. A
   /// machine without a place for the socket is no reason not to transfer: it is said.
   void let_watch();
-  /// let_find has senders on the link find this receiver, from run() on; nothing: it is hidden.
+  /// let_find has senders on the link find this receiver, from run() on, by our questions and by
+  /// Avahi; nothing: it is hidden. Before there are threads.
   void let_find(std::optional<find::Responder::Options> options);
   /// show_network has the screen say how the other machine gets into a network that this one made.
   struct Network {
@@ -48,8 +52,8 @@ class Frontend {
     std::string text;  ///< of a QR code
   };
   void show_network(Network network);
-  /// serve: `service` notes all events from now on. It outlives run().
-  void serve(Service& service) { service_ = &service; }
+  /// serve: `service` notes all events from now on, and answers Offers. It outlives run().
+  void serve(Service& service);
   [[nodiscard]] const Reporter& reporter() const { return reporter_; }
   /// run runs the opened transfer until it is over, writes --report, and returns what the process
   /// exits with.
@@ -109,6 +113,9 @@ class Frontend {
   std::unique_ptr<watch::Publisher> publisher_;
   std::string found_as_;
   std::unique_ptr<find::Responder> responder_;
+#if ONEHOP_HAS_BUS
+  std::optional<Announcer> announcer_;
+#endif
   std::jthread asker_;
 };
 

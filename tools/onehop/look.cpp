@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "control/session/channel/route.hpp"
 #include "engine/base/display_name.hpp"
@@ -72,7 +73,8 @@ Look::Look(const Options& options, const Reporter& reporter)
            .is_pairing = options.is_pairing,
            .device_of = [peers = options.peers](
                             const find::Answer& answer) { return device_of(peers, answer); }},
-          [this] { note_new(); }} {}
+          [this] { note_new(); }},
+      has_hints_{options.has_hints} {}
 
 Result<std::vector<find::Receiver>> Look::run(std::optional<Nanos> limit) {
   interrupts_.start([this] {
@@ -80,6 +82,7 @@ Result<std::vector<find::Receiver>> Look::run(std::optional<Nanos> limit) {
     io_.stop();
   });
   questioner_.start();
+  if (has_hints_) ask_avahi();
   if (has_links() || limit != no_wait)
     after(settle_timer_, look_span, [this, limit] { end_first_look(limit); });
   else
@@ -127,7 +130,47 @@ Error Look::nobody(const std::string& more) const {
           "give a numeric address with --to"};
 }
 
+#if ONEHOP_HAS_BUS
+void Look::ask_avahi() {
+  const auto instance_of = [](const find::AvahiBrowser::Hint& hint) {
+    find::Instance instance{};
+    std::istringstream digits{hint.instance};
+    std::uint64_t number = 0;
+    digits >> std::hex >> number;
+    for (std::byte& one : instance) {
+      one = static_cast<std::byte>(number >> 56);
+      number <<= 8;
+    }
+    return instance;
+  };
+  browser_ = find::AvahiBrowser::open(
+      io_, {.is_known =
+                [this, instance_of](const find::AvahiBrowser::Hint& hint) {
+                  return questioner_.receivers().has(instance_of(hint), hint.place);
+                },
+            .on_there =
+                [this, instance_of](const find::AvahiBrowser::Hint& hint) {
+                  find::Answer said;
+                  said.instance = instance_of(hint);
+                  said.port = hint.place.port;
+                  said.name = hint.name;
+                  questioner_.note_hint(said, hint.place, hint.ifindex);
+                }});
+}
+#else
+void Look::ask_avahi() {}
+#endif
+
+/// Who has answered is there; whom Avahi alone knows is tested before he is listed.
 void Look::end_first_look(std::optional<Nanos> limit) {
+#if ONEHOP_HAS_BUS
+  if (browser_ && limit != no_wait && browser_->test())
+    return after(settle_timer_, settle_span, [this, limit] { wait_on(limit); });
+#endif
+  wait_on(limit);
+}
+
+void Look::wait_on(std::optional<Nanos> limit) {
   if (!questioner_.receivers().is_empty() || limit == no_wait) return io_.stop();
   is_late_ = true;
   questioner_.test_reach();

@@ -5,10 +5,14 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#if ONEHOP_HAS_BUS
+#include "control/find/avahi_browser.hpp"
+#endif
 #include "control/find/questioner.hpp"
 #include "control/pair/peers.hpp"
 #include "tools/onehop/signals.hpp"
@@ -27,6 +31,7 @@ class Look {
     std::string interface, name;
     std::vector<pair::Peer> peers;  ///< that answers may be of
     bool is_pairing = false;
+    bool has_hints = false;  ///< what Avahi knows counts as well
   };
   Look(const Options& options, const Reporter& reporter);
 
@@ -48,7 +53,9 @@ class Look {
       if (!stopped) then();
     });
   }
+  void ask_avahi();
   void end_first_look(std::optional<Nanos> limit);
+  void wait_on(std::optional<Nanos> limit);
   void say_waiting();
   void note_new();
 
@@ -60,6 +67,10 @@ class Look {
   Interrupts interrupts_;
   boost::asio::steady_timer settle_timer_, end_timer_;
   find::Questioner questioner_;
+#if ONEHOP_HAS_BUS
+  std::unique_ptr<find::AvahiBrowser> browser_;  // null: no daemon, or it is not asked
+#endif
+  const bool has_hints_;
   bool is_late_ = false;  // the first look is over, without an answer
   bool is_interrupted_ = false;
 };

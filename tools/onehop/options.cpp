@@ -162,8 +162,9 @@ void add_service_options(CLI::App& app, RecvCommand& recv) {
   constexpr const char* group = "Service";
   api::ReceiveOptions& transfer = recv.transfer;
   CLI::Option* service =
-      app.add_flag("--service", transfer.is_service,
-                   "receive from paired devices alone, several at once, without questions")
+      app.add_flag(
+             "--service", transfer.is_service,
+             "receive from paired devices alone, several at once, and ask by notifications alone")
           ->group(group);
   const auto add = [&](const char* name, auto& value, const char* about, const char* type) {
     return app.add_option(name, value, about)->type_name(type)->needs(service)->group(group);

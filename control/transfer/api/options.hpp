@@ -122,6 +122,8 @@ struct ReceiveOptions {
   /// Accept paired devices only, and never ask the user: what neither their rules nor on_exist
   /// decide is refused. InSession says which session an event belongs to.
   bool is_service = false;
+  /// Of a service: what a device offers whose rule is `ask` is an Offer. Names that exist are none.
+  bool is_asking = false;
   std::uint32_t sessions_max = 1;  ///< at the same time; more than 1 needs is_service
   /// Service: what the folder of a device may hold, unless the device has a limit of its own. 0: no
   /// limit but the disk's.

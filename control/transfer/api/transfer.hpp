@@ -116,9 +116,9 @@ struct Offer {
 struct OfferGone {
   std::uint64_t id = 0;
 };
-/// Answer to an Offer. accept takes an offer without conflicts and refuses any other; the last four
-/// settle all conflicts of the offer.
-enum class Answer { refuse, accept, resume, skip, rename, overwrite };
+/// Answer to an Offer. accept takes an offer without conflicts and refuses any other; the next
+/// four settle all conflicts of the offer. unasked: nobody can be asked; a service then refuses.
+enum class Answer { refuse, accept, resume, skip, rename, overwrite, unasked };
 
 /// Buffer: one buffer on the path.
 struct Buffer {

@@ -25,8 +25,9 @@ INCLUDES: dict[str, Any] = {
     "control/pair": {"engine/base", "engine/crypto"},
     "control/session": {"engine/base", "engine/wire", "engine/crypto", "engine/list",
                         "control/pair"},
-    "control/p2p": {"engine/base", "control/link"},
-    "control/find": {"engine/base"},
+    "control/bus": {"engine/base"},
+    "control/p2p": {"engine/base", "control/bus", "control/link"},
+    "control/find": {"engine/base", "control/bus"},
 }
 FREE = {"tools", "tests"}
 # What is put together of all of them, and never of tools.

@@ -176,7 +176,10 @@ ExitCode receive_files(
     RecvCommand command, const std::optional<User>& user, Frontend& frontend,
     const std::function<Result<std::shared_ptr<void>>(api::Transfer&)>& before_run = {}) {
   Service service{command.service};
-  if (command.transfer.is_service) command.transfer.beat_seconds = service.beat_seconds();
+  if (command.transfer.is_service) {
+    command.transfer.beat_seconds = service.beat_seconds();
+    command.transfer.is_asking = Service::is_desktop_possible();
+  }
   const auto rights = keep_rights(command.transfer.common);
   if (rights.has_error()) return frontend.fail(rights.error());
   api::Transfer transfer{command.transfer, frontend.handler()};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-#include "control/p2p/bus_message.hpp"
+#include "control/bus/bus_message.hpp"
 
-namespace onehop::p2p {
+namespace onehop::bus {
 
 namespace {
 
@@ -17,11 +17,26 @@ constexpr const char* type_of() {
   if constexpr (std::is_same_v<T, Dict>) return "a{sv}";
 }
 
+std::string type_text(const Number& number) { return {number.type}; }
+template <class T>
+std::string type_text(const T&) {
+  return type_of<T>();
+}
+
 int put(sd_bus_message* message, bool value) {
   return sd_bus_message_append(message, "b", int{value});
 }
 int put(sd_bus_message* message, std::int64_t value) {
   return sd_bus_message_append(message, "i", static_cast<std::int32_t>(value));
+}
+int put(sd_bus_message* message, const Number& number) {
+  const auto value = static_cast<std::uint32_t>(number.value);
+  const auto value16 = static_cast<std::uint16_t>(number.value);
+  const auto value8 = static_cast<std::uint8_t>(number.value);
+  const void* const written = number.type == 'y'   ? static_cast<const void*>(&value8)
+                              : number.type == 'q' ? static_cast<const void*>(&value16)
+                                                   : &value;
+  return sd_bus_message_append_basic(message, number.type, written);
 }
 int put(sd_bus_message* message, const std::string& value) {
   return sd_bus_message_append(message, "s", value.c_str());
@@ -117,8 +132,8 @@ int append(sd_bus_message* message, const Value& value) {
 }
 
 int append_variant(sd_bus_message* message, const Value& value) {
-  const auto type = [](const auto& held) { return type_of<std::remove_cvref_t<decltype(held)>>(); };
-  int code = sd_bus_message_open_container(message, 'v', std::visit(type, value));
+  const std::string type = std::visit([](const auto& held) { return type_text(held); }, value);
+  int code = sd_bus_message_open_container(message, 'v', type.c_str());
   if (code >= 0) code = append(message, value);
   return code < 0 ? code : sd_bus_message_close_container(message);
 }
@@ -162,4 +177,4 @@ int read_variant(sd_bus_message* message, Value& value) {
   return code < 0 ? code : read;
 }
 
-}  // namespace onehop::p2p
+}  // namespace onehop::bus

@@ -7,9 +7,9 @@
 
 #include <memory>
 
-#include "control/p2p/bus.hpp"
+#include "control/bus/bus.hpp"
 
-namespace onehop::p2p {
+namespace onehop::bus {
 
 struct Unref {
   void operator()(sd_bus_message* message) const noexcept { sd_bus_message_unref(message); }
@@ -24,4 +24,4 @@ using Message = std::unique_ptr<sd_bus_message, Unref>;
 /// read_variant: 0 where it holds a type that Value does not have; it is skipped.
 [[nodiscard]] int read_variant(sd_bus_message* message, Value& value);
 
-}  // namespace onehop::p2p
+}  // namespace onehop::bus
