@@ -28,7 +28,9 @@ class Shell:
     def __init__(self, words, environment=None) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+            # nohup ignores the first for all its children, and `sh -c 'COMMAND &'` the others.
+            for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                signal.signal(number, signal.SIG_DFL)
             os.environ.pop("ONEHOP_CODE", None)
             os.environ.update({"PS1": "ready> ", "TERM": "dumb"} | (environment or {}))
             os.execvp(words[0], words)

@@ -11,6 +11,7 @@ Bounds: those of the service at rest are the project's: 2 wake-ups a second, and
         first session and after the last one. Else exact.
 """
 
+import ctypes
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ from program import CODE, Skip, free_address, is_sanitized, main
 
 os.environ["DBUS_SESSION_BUS_ADDRESS"] = ""  # that of who tests is no part of it
 ROOT = Path(__file__).resolve().parents[2]
+INTERRUPTED = 7
 WAKEUPS_PER_S_MAX, RSS_KIB_MAX, EXPOSURE_MAX = 2, 20 * 1024, 1.5
 
 
@@ -204,9 +206,85 @@ exit 3
         check(not list(Path.cwd().glob("made")), "no shell has seen the name")
         service.wait_for(lambda: "ended with 3" in service.text(), "how it ended is said")
         check("to standard output" not in service.output.read_text(), "JSON lines stay alone")
-        refused = world.run_as("bob", "recv", "--service", "--listen", free_address(),
-                               "--on-received", world.work / "none")
-        check(refused.code() == 8 and "may run" in refused.text(), refused.text())
+        for place in (world.work / "none", world.work):
+            refused = world.run_as("bob", "recv", "--service", "--listen", free_address(),
+                                   "--on-received", place)
+            check(refused.code() == 8 and "may run" in refused.text(), refused.text())
+
+
+def arrivals_of(pid) -> Path:
+    """The process that runs programs for the receiver `pid`, in /proc."""
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        if (Path("/proc") / child / "comm").read_text() == "onehop-arrivals\n":
+            return Path("/proc") / child
+    raise AssertionError(f"{pid} has none")
+
+
+def sockets_of(process) -> dict[int, int]:
+    """Descriptors of a process by the inodes of their sockets."""
+    named = {int(entry.name): os.readlink(entry) for entry in (process / "fd").iterdir()}
+    return {int(name[8:-1]): fd for fd, name in named.items() if name.startswith("socket:[")}
+
+
+def other_end_of(pid, process) -> socket.socket:
+    """The end of `pid` of the one socket that `process` has: a pair has numbers in a row."""
+    theirs = next(iter(sockets_of(process)))
+    ours = sockets_of(Path(f"/proc/{pid}"))
+    number = next(ours[inode] for inode in (theirs - 1, theirs + 1) if inode in ours)
+    pidfd_getfd = 438
+    fd = ctypes.CDLL(None, use_errno=True).syscall(pidfd_getfd, os.pidfd_open(pid), number, 0)
+    if fd < 0:
+        raise Skip(f"take the receiver's descriptor: {os.strerror(ctypes.get_errno())}")
+    return socket.socket(fileno=fd)
+
+
+def test_D5_who_takes_over_the_receiver_has_no_program_started_by_a_variable(onehop) -> None:
+    with Served(onehop) as world:
+        told = world.work / "told"
+        program = world.text("told.sh", f"#!/bin/sh\nenv > {told}.new && mv {told}.new {told}\n")
+        program.chmod(0o755)
+        service = world.serve("--on-received", program)
+        pid = service.process.pid
+        with other_end_of(pid, arrivals_of(pid)) as end:
+            end.send(b"LD_LIBRARY_PATH=/tmp\0ENV=/tmp/evil\0ONEHOP_DEVICE=ann\0")
+        service.wait_for(told.exists, "a program has run")
+        names = {line.split("=")[0] for line in told.read_text().splitlines()}
+        check("ONEHOP_DEVICE" in names and not names & {"LD_LIBRARY_PATH", "ENV"}, f"{names}")
+
+
+def test_D5_a_program_has_no_rights_and_no_signals_of_the_receiver(onehop) -> None:
+    if os.geteuid() != 0:
+        raise Skip("another user's process is started by root alone")
+    nobody = 65534
+    with Served(onehop) as world:
+        world.become(nobody)
+        told = world.target / "told"
+        program = world.text("told.sh", f"""#!/bin/sh
+grep -E '^(Sig(Blk|Ign)|Cap(Prm|Eff|Amb)):' /proc/self/status > {told}.new
+mv {told}.new {told}
+""")
+        program.chmod(0o755)
+        for path in (world.work / "bob", *(world.work / "bob").rglob("*"), world.target,
+                     world.work / "of-ann"):
+            os.chown(path, nobody, nobody)
+        caps = "+net_raw,+net_admin"
+        world.onehop = "/usr/bin/env"  # run_as() starts it with the words that follow
+        service = world.run_as(
+            "bob", "setpriv", "--reuid", nobody, "--regid", nobody, "--clear-groups", "--inh-caps",
+            caps, "--ambient-caps", caps, onehop_of(onehop, world), "recv", "--service", "--dir",
+            world.target, "--listen", world.address, "--json", "--on-received", program)
+        service.wait_for(lambda: service.events("start"), "it can accept")
+        world.onehop = str(onehop)
+        check(world.send_as("ann", world.files_of(10, "file.bin")).code() == DONE, "received")
+        service.wait_for(told.exists, "the program has run")
+        for line in told.read_text().splitlines():
+            check(int(line.split()[1], 16) == 0, f"none of the receiver's: {line}")
+
+
+def onehop_of(onehop, world) -> Path:
+    """The program, where another user can start it."""
+    copy = world.work / "onehop"
+    return copy if copy.exists() else Path(onehop)
 
 
 def test_metrics_are_written_as_a_whole(onehop) -> None:
@@ -227,6 +305,22 @@ def test_metrics_are_written_as_a_whole(onehop) -> None:
                   f"of a family: {line}")
             check(line.startswith("#") or re.fullmatch(r"\w+(\{.*\})? [0-9.e+-]+", line), line)
         check(not file.with_name(file.name + ".new").exists(), "nothing is left beside it")
+
+
+def test_an_end_in_order_waits_for_nobody_new(onehop) -> None:
+    with Served(onehop) as world:
+        service = world.serve("--sessions", "2", "--hidden")
+        senders = [world.send_as("ann", world.files_of(30 * MB, f"file{i}.bin"), "--max-rate",
+                                 "30Mbit", "--wait", "60") for i in range(4)]
+        service.wait_for(lambda: len(service.events("port")) == 2, "two are served")
+        service.wait_for(lambda: sum("is busy" in sender.text() for sender in senders) == 2,
+                         "and two wait")
+        service.process.terminate()
+        # What two senders send is 8 s each at that rate.
+        check(service.process.wait(6) == INTERRUPTED, f"it ends: {service.text()}")
+        for sender in senders:
+            check(sender.code() in (REFUSED, INTERRUPTED), f"and says so: {sender.text()}")
+        check(len(service.events("end")) == 2, "nobody's session began")
 
 
 def test_systemd_is_told(onehop) -> None:

@@ -64,6 +64,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     asio::post(io_, [self = shared_from_this()] {
       if (!self->turns_.sessions.empty()) {
         self->is_interrupted_ = true;
+        self->close_door();  // else who waits takes the first place that becomes free
         for (const auto& session : self->turns_.sessions) session->interrupt();
       } else if (self->has_success_ && !self->options_.is_once) {
         self->stop({});
@@ -352,6 +353,11 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   }
 
   void stop(const SessionEnd& end) {
+    close_door();
+    if (on_end_) std::exchange(on_end_, nullptr)(end);
+  }
+
+  void close_door() {  // nobody else is served; sessions that run go on
     if (is_stopped_) return;
     is_stopped_ = true;
     boost::system::error_code ignored;
@@ -364,7 +370,6 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
           Refuse{ExitCode::refused_by_peer, "the receiver ended after the session before"});
       spawn([channel = channel](std::shared_ptr<Listener>) { return channel->close(); });
     }
-    if (on_end_) std::exchange(on_end_, nullptr)(end);
   }
 
   asio::io_context& io_;

@@ -5,15 +5,18 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace onehop::tool {
 
@@ -21,14 +24,18 @@ namespace {
 
 constexpr std::size_t message_bytes_max = 32 * 1024;  // paths of 4096 bytes, escaped
 
-// Not at its end: the program is not ours, and may live long.
-void run_program(const std::string& program, const char* facts, std::size_t bytes) {
+/// `values` ends with a zero of its own behind its `bytes`.
+void run_program(const std::string& program, const char* values, std::size_t bytes) {
   const pid_t pid = ::fork();
   if (pid == 0) {
-    for (std::size_t at = 0; at < bytes; at += std::char_traits<char>::length(facts + at) + 1)
-      static_cast<void>(::putenv(const_cast<char*>(facts + at)));
+    const char* const end = values + bytes;
+    for (const char* const name : Arrivals::names) {
+      static_cast<void>(::setenv(name, values, 1));
+      values = std::min(values + std::strlen(values) + 1, end);
+    }
     char* const words[] = {const_cast<char*>(program.c_str()), nullptr};
     ::execv(program.c_str(), words);
+    std::perror(program.c_str());
     ::_exit(127);
   }
   int status = 0;
@@ -46,8 +53,10 @@ void run_program(const std::string& program, const char* facts, std::size_t byte
 
 [[noreturn]] void serve(Fd theirs, const std::string& program) {
   const Fd moved{::fcntl(theirs.get(), F_DUPFD_CLOEXEC, 3)};
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ})
     (void)std::signal(number, SIG_DFL);
+  // What a unit gives for AF_XDP (AmbientCapabilities=) is not the program's.
+  ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   ::prctl(PR_SET_NAME, "onehop-arrivals", 0, 0, 0);
   // Standard output has JSON lines: what the program prints goes beside what we say.
   if (const Fd null{::open("/dev/null", O_RDONLY | O_CLOEXEC)}; null.is_open())
@@ -58,13 +67,13 @@ void run_program(const std::string& program, const char* facts, std::size_t byte
   (void)::syscall(SYS_close_range, rest + 1, ~0U, 0U);
   for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "ONEHOP_CODE"})
     (void)::unsetenv(name);
-  std::array<char, message_bytes_max + 1> facts{};
+  std::array<char, message_bytes_max + 1> values{};
   for (;;) {
-    const ssize_t got = ::recv(moved.get(), facts.data(), message_bytes_max, 0);
+    const ssize_t got = ::recv(moved.get(), values.data(), message_bytes_max, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) ::_exit(0);
-    facts[static_cast<std::size_t>(got)] = '\0';
-    run_program(program, facts.data(), static_cast<std::size_t>(got));
+    values[static_cast<std::size_t>(got)] = '\0';
+    run_program(program, values.data(), static_cast<std::size_t>(got));
   }
 }
 
@@ -72,9 +81,13 @@ void run_program(const std::string& program, const char* facts, std::size_t byte
 
 Result<std::unique_ptr<Arrivals>> Arrivals::start(const std::string& program) {
   const std::string attempt = "run '" + program + "' after each session";
-  if (::access(program.c_str(), X_OK) != 0)
+  struct stat status {};
+  if (::access(program.c_str(), X_OK) != 0 || ::stat(program.c_str(), &status) != 0)
     return errno_error(ExitCode::local_file_error, attempt,
                        "Name a program that this user may run");
+  if (!S_ISREG(status.st_mode))
+    return Error{ExitCode::local_file_error, attempt, "it is no file",
+                 "Name a program that this user may run"};
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return errno_error(ExitCode::internal_error, attempt);
@@ -89,9 +102,9 @@ Result<std::unique_ptr<Arrivals>> Arrivals::start(const std::string& program) {
   return std::unique_ptr<Arrivals>{new Arrivals{std::move(ours)}};
 }
 
-Result<void> Arrivals::run(const Facts& facts) const {
+Result<void> Arrivals::run(const std::array<std::string, names.size()>& values) const {
   std::string message;
-  for (const auto& [name, value] : facts) message += name + "=" + value + '\0';
+  for (const std::string& value : values) message += value + '\0';
   if (message.size() <= message_bytes_max &&
       ::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
     return success();

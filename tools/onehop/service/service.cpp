@@ -87,13 +87,10 @@ void Service::note_end(const api::End& end, const Reporter& reporter) {
   if (desktop_) desktop_->tell(end);
 #endif
   if (!arrivals_) return;
-  const auto run = arrivals_->run({{"ONEHOP_DEVICE", end.device},
-                                   {"ONEHOP_ADDRESS", end.peer},
-                                   {"ONEHOP_FOLDER", end.directory},
-                                   {"ONEHOP_PATH", end.files_total == 1 ? end.path : ""},
-                                   {"ONEHOP_FILES", std::to_string(end.files_total)},
-                                   {"ONEHOP_BYTES", std::to_string(end.bytes_total)},
-                                   {"ONEHOP_SECONDS", fmt::format("{:.3f}", end.seconds)}});
+  const auto run =
+      arrivals_->run({end.device, end.peer, end.directory, end.files_total == 1 ? end.path : "",
+                      std::to_string(end.files_total), std::to_string(end.bytes_total),
+                      fmt::format("{:.3f}", end.seconds)});
   if (run.has_error()) reporter.warn(run.error().message());
 }
 
