@@ -22,7 +22,8 @@ SendSession::SendSession(asio::io_context& io, SendOptions options, const Pairin
                              .device = send_options_.device,
                              .peer = send_options_.peer,
                              .prefers_chacha20 = send_options_.prefers_chacha20},
-                            code)} {}
+                            code)},
+      connect_state_{.unproven = send_options_.unproven} {}
 
 void SendSession::start(std::function<void(const SessionEnd&)> on_end) {
   asio::co_spawn(

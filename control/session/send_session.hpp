@@ -26,6 +26,9 @@ class SendSession final : private SessionShell, public std::enable_shared_from_t
   void start(std::function<void(const SessionEnd&)> on_end);
   /// interrupt ends the session in order, exit code 7. Any thread; not from a signal handler.
   void interrupt();
+  /// unproven counts the connections that may have been guesses at the code, with those of
+  /// SendOptions::unproven. On the session thread, after the end.
+  [[nodiscard]] unsigned unproven() const noexcept { return connect_state_.unproven; }
 
  private:
   Task<SessionEnd> run();

@@ -264,6 +264,7 @@ struct SendOptions : SessionOptions {
   bool has_fragments = false;   ///< asked for; a receiver whose port cannot do it refuses
   Nanos busy{};                 ///< how long to wait for a busy receiver, if longer than
                                 ///< limits.connect
+  unsigned unproven = 0;  ///< of the session before, where this one goes on with the same code
   SenderToken token{};  ///< identifies this sender when it reconnects; all zero: the receiver
                         ///< cannot know
 };

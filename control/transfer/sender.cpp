@@ -260,6 +260,7 @@ Result<session::SessionEnd> Sender::run_own() {
     if (found) to_ = *found;
     ONEHOP_TRY(next, session_options());
     options = std::move(next);
+    options.unproven = session_->unproven();
     options.busy = std::max<Nanos>(patience_.left(), 1s);
     // Who is looked for as well is not tried for long where he was.
     options.limits.connect = found || !options_.find_again ? options.busy : 1s;

@@ -234,7 +234,8 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
   host.on_fact(Phase::connecting);
   Failed failed;
   bool is_turned_away = false;  // by the address that was tried last
-  unsigned unproven = 0;        // connections on which we have shown our proof and seen none
+  unsigned& unproven = state.unproven;
+  const unsigned unproven_before = unproven;
   for (bool is_first = true;; is_first = false) {
     boost::system::error_code error;
     const auto resolved = co_await resolve(io, options, state, error);
@@ -268,14 +269,14 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
       if (state.is_interrupted) co_return interrupted_error();
       const bool can_guess = !tls->code().is_made();
       if (failure != HandshakeFailure::vanished) {
-        if (unproven > 0)
+        if (unproven > unproven_before)
           host.on_fact(
               Notice{options.host + " went away " + times_text(unproven) +
                          " while the codes were compared: somebody on the way may have tried one",
                      true});
         co_return verdict(failure, std::move(channel), options, can_guess);
       }
-      if (owes_proof(channel->ssl()) && can_guess && ++unproven == failed_proofs_max)
+      if (owes_proof(channel->ssl()) && can_guess && ++unproven >= failed_proofs_max)
         co_return guessed_error(options);
       is_turned_away = true;
     }

@@ -14,6 +14,9 @@ namespace onehop::session {
 /// ConnectState lets an interrupt cancel the wait that is running.
 struct ConnectState {
   bool is_interrupted = false;
+  /// Connections on which this end showed its proof of the code and saw none: each gave the peer a
+  /// guess. It starts with those of the sessions before (SendOptions::unproven).
+  unsigned unproven = 0;
   std::function<void()> cancel;  ///< set while something waits
   void interrupt() {
     is_interrupted = true;

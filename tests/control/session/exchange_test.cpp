@@ -219,6 +219,26 @@ TEST_CASE("K6 who plays the receiver and leaves with the sender's proof gets thr
   CHECK((world.send_end->error.message().find("may be guessing") == std::string::npos) == is_made);
 }
 
+TEST_CASE("K6 a session that goes on with the code of another goes on with its guesses",
+          "[control][session]") {
+  World world;
+  world.send_options.limits.connect = 2s;
+  world.send_options.unproven = failed_proofs_max - 1;
+  int guesses = 0;
+  Impostor impostor{world, [&](tcp::socket& socket) -> Task<void> {
+                      co_await attend(socket, wrong_code);
+                      std::array<char, 4096> hello;
+                      co_await socket.async_read_some(asio::buffer(hello), use_awaitable);
+                      ++guesses;
+                      socket.close();
+                    }};
+  world.send(word_code);
+  REQUIRE(world.run([&] { return world.send_end.has_value(); }));
+  CHECK(guesses == 1);
+  CHECK(world.send_end->code == ExitCode::authentication_failed);
+  CHECK(world.sender->unproven() == failed_proofs_max);
+}
+
 TEST_CASE("K6 a point that is none ends the connection of whoever sent it, and is no guess",
           "[control][session]") {
   World world;
