@@ -9,8 +9,10 @@
 
 namespace onehop::disk {
 
-/// replace_file writes `text` beside `file` and gives it its name, also where that exists. 0 or
-/// errno, and then nothing is left beside it. Syscalls: unlink, open, pwrite, rename.
+/// replace_file writes `text` beside `file` and gives it its name, also where that exists;
+/// EEXIST where that is neither a regular file nor a link. The file gets `mode` under any umask. 0
+/// or errno, and then nothing is left beside it. Syscalls: lstat, unlink, open, fchmod, pwrite,
+/// rename.
 [[nodiscard]] int replace_file(const std::string& file, std::string_view text, mode_t mode);
 
 }  // namespace onehop::disk
