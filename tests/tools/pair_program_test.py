@@ -43,7 +43,10 @@ class Pair(Loopback):
     def run_as(self, name, *command, code=None) -> End:
         """run_as starts a command of that device, with a code where one is given."""
         os.environ["ONEHOP_STATE_DIR"] = ""
-        words = ["env", *([] if code else ["-u", "ONEHOP_CODE"]),
+        # Else `onehop watch` of another test wakes it.
+        runtime = self.work / "run"
+        runtime.mkdir(mode=0o700, exist_ok=True)
+        words = ["env", *([] if code else ["-u", "ONEHOP_CODE"]), f"XDG_RUNTIME_DIR={runtime}",
                  f"ONEHOP_CONFIG_DIR={self.work / name}", self.onehop, *map(str, command)]
         end = End(words, self.work, f"end{len(self._ends)}", code or "")
         self._ends.append(end)
