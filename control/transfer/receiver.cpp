@@ -29,7 +29,8 @@ class Receiver final : public Side, public ReceiveSession {
     if (!options_.is_service) return ReceiveSession::answer(offer, answer);
     boost::asio::post(io_, [this, offer, answer] {  // the thread that may add others
       ReceiveSession::answer(offer, answer);
-      for (const auto& other : others_) other->host.answer(offer, answer);
+      for (const auto& other : others_)
+        if (other != nullptr) other->host.answer(offer, answer);
     });
   }
 
