@@ -198,7 +198,7 @@ def play(bare: Bare, made: list[Path], folder: Path) -> None:
         bare.inside("onehop", name, "--help")
     check("libonehop.so.0" in bare.inside("ldconfig", "-p"), "the library is found")
     if "onehop-dpdk" in named:
-        check("onehop-dpdk.so" in bare.inside("onehop", "doctor"), "what DPDK takes is said")
+        check("onehop-dpdk" in bare.inside("onehop", "doctor"), "what DPDK takes is said")
         bare.apt("install", "--no-install-recommends", f".{named['onehop-dpdk']}")
         check("dpdk         on" in bare.inside("onehop", "--version", "-v"), "and then it is there")
         bare.apt("purge", "onehop-dpdk")
@@ -233,7 +233,7 @@ def main() -> int:
     work = Path(tempfile.mkdtemp(prefix="onehop-package-", dir="/var/tmp"))
     bare = None
     try:
-        packages = options.packages or work / "packages"
+        packages = options.packages.resolve() if options.packages else work / "packages"
         made = sorted(packages.glob("*.deb")) if options.packages else make_packages(packages)
         judge_versions(made)
         judge_packages(made)
