@@ -60,6 +60,10 @@ void SessionMachine::on_event(Instant now, const Event& event) {
   }
   if (state_ == State::finishing && is_engine_closed_) return conclude();
   if (is_winding_down()) return;
+  // Of two rounds at once, as after a fall-back whose first round ended meanwhile, each reports.
+  const bool is_known = state_ == State::proving && proof_.is_proven();
+  if (is_known && (event.kind == EventKind::path_proven || event.kind == EventKind::path_dead))
+    return;
   if (state_ == State::proving && event.kind == EventKind::path_proven) {
     proof_.note_proven();
     const auto frame_bytes =
