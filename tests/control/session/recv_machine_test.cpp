@@ -32,10 +32,17 @@ struct Played {
     hear(VolumeEnd{list::manifest_hash(manifest), is_last});
   }
   void begin_transfer() {
+    begin_proof();
+    report(EventKind::path_proven);
+    hear(PathReady{1400});
+  }
+  void begin_proof() {
     while (machine.has_more_to_send()) tick();
     hear(DataReady{});
-    machine.on_event(now, Event{.kind = EventKind::path_proven, .value = 1400});
-    hear(PathReady{1400});
+  }
+  void report(EventKind kind) {
+    machine.on_event(now, Event{.kind = kind, .value = 1400});
+    perform();
   }
   void hear(Message message) {
     machine.on_message(now, std::move(message));
@@ -60,9 +67,19 @@ struct Played {
   void perform() {
     while (auto action = machine.pop_action()) {
       if (std::holds_alternative<OpenData>(*action))
-        machine.on_data_opened(now, DataOpened{40'001, 1400, "virtual"}, {});
+        machine.on_data_opened(now,
+                               DataOpened{.data_port = 40'001,
+                                          .frame_body_max_bytes = 1400,
+                                          .io = "virtual",
+                                          .other_io = other_io},
+                               {});
       if (std::holds_alternative<StartData>(*action))
         machine.on_data_started(now, std::string{"virtual0"});
+      fall_backs += std::holds_alternative<FallBack>(*action) ? 1 : 0;
+      const auto* const command = std::get_if<Command>(&*action);
+      proofs += command != nullptr && command->kind == CommandKind::prove_path ? 1 : 0;
+      const auto* const message = std::get_if<Message>(&*action);
+      readies += message != nullptr && std::holds_alternative<PathReady>(*message) ? 1 : 0;
       if (const auto* consider = std::get_if<Consider>(&*action)) {
         considered = consider->offer;
         machine.on_decision(now, decision);
@@ -71,7 +88,8 @@ struct Played {
   }
 
   Instant now{Instant{} + 1s};
-  int offers = 0;
+  std::string other_io;  // set before the first offer
+  int offers = 0, proofs = 0, fall_backs = 0, readies = 0;
   list::Answer decision;
   RecvMachine machine{RecvOptions{}, Endpoint{*IpAddress::parse("10.0.0.1"), 40'000}};
   bool has_offered = false;
@@ -92,6 +110,26 @@ TEST_CASE("blocks that a comparison finds right are progress", "[control][sessio
   CHECK(played.machine.bytes_confirmed() == large("there").size);
   played.hear(same);  // said twice, it is none
   CHECK(played.machine.bytes_confirmed() == large("there").size);
+}
+
+TEST_CASE("a path that is proven is not proven again by what a former round still reports",
+          "[control][session]") {
+  Played played{{.actions = {FileAction::send}}};
+  played.other_io = "udp";
+  played.offer({large("one")}, true);
+  played.begin_proof();
+  CHECK(played.proofs == 1);
+  played.now += PathProof::fall_back_after;
+  played.machine.note_heard(played.now);
+  played.tick();
+  CHECK(played.fall_backs == 1);
+  CHECK(played.proofs == 2);
+  played.report(EventKind::path_dead);  // of the first round: the engine had not read of the second
+  CHECK(played.proofs == 3);
+  for (int result = 0; result < 2; ++result) played.report(EventKind::path_proven);
+  CHECK(played.readies == 1);
+  played.report(EventKind::path_dead);
+  CHECK(played.proofs == 3);
 }
 
 TEST_CASE("an interrupt after everything has arrived is no failure", "[control][session]") {
