@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <charconv>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -20,13 +21,18 @@ constexpr const char* browse_attempt = "ask Avahi for receivers";
 constexpr std::int64_t any = -1;        // AVAHI_IF_UNSPEC, AVAHI_PROTO_UNSPEC
 constexpr std::int64_t local_flag = 8;  // AVAHI_LOOKUP_RESULT_LOCAL: of this machine
 
-std::string instance_of(const std::vector<bus::ByteArray>& texts) {
+Instance instance_of(const std::vector<bus::ByteArray>& texts) {
   constexpr std::string_view key = instance_key;
+  Instance instance{};
   for (const bus::ByteArray& text : texts) {
     const std::string line{text.begin(), text.end()};
-    if (line.starts_with(key)) return line.substr(key.size());
+    if (!line.starts_with(key)) continue;
+    std::uint64_t number = 0;
+    std::from_chars(line.data() + key.size(), line.data() + line.size(), number, 16);
+    for (auto one = instance.rbegin(); one != instance.rend(); ++one, number >>= 8)
+      *one = static_cast<std::byte>(number);
   }
-  return {};
+  return instance;
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "control/bus/bus.hpp"
+#include "control/find/message.hpp"
 #include "engine/base/system/address.hpp"
 
 namespace onehop::find {
@@ -30,7 +31,7 @@ class AvahiBrowser {
     std::string name;  ///< any bytes: escape it where it is shown
     Endpoint place;
     unsigned ifindex = 0;
-    std::string instance;  ///< in hexadecimal digits; empty: it says none
+    Instance instance{};  ///< zero: it says none
   };
   /// More: whoever publishes names on the link has us resolve as many.
   static constexpr int found_max = 64;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "control/session/channel/route.hpp"
 #include "engine/base/display_name.hpp"
@@ -132,26 +131,15 @@ Error Look::nobody(const std::string& more) const {
 
 #if ONEHOP_HAS_BUS
 void Look::ask_avahi() {
-  const auto instance_of = [](const find::AvahiBrowser::Hint& hint) {
-    find::Instance instance{};
-    std::istringstream digits{hint.instance};
-    std::uint64_t number = 0;
-    digits >> std::hex >> number;
-    for (std::byte& one : instance) {
-      one = static_cast<std::byte>(number >> 56);
-      number <<= 8;
-    }
-    return instance;
-  };
   browser_ = find::AvahiBrowser::open(
       io_, {.is_known =
-                [this, instance_of](const find::AvahiBrowser::Hint& hint) {
-                  return questioner_.receivers().has(instance_of(hint), hint.place);
+                [this](const find::AvahiBrowser::Hint& hint) {
+                  return questioner_.receivers().has(hint.instance, hint.place);
                 },
             .on_there =
-                [this, instance_of](const find::AvahiBrowser::Hint& hint) {
+                [this](const find::AvahiBrowser::Hint& hint) {
                   find::Answer said;
-                  said.instance = instance_of(hint);
+                  said.instance = hint.instance;
                   said.port = hint.place.port;
                   said.name = hint.name;
                   questioner_.note_hint(said, hint.place, hint.ifindex);
