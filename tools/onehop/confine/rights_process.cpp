@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "tools/onehop/confine/capabilities.hpp"
+#include "tools/onehop/confine/helper_process.hpp"
 #include "xdp/local_rights.hpp"
 
 namespace onehop::confine {
@@ -140,19 +140,9 @@ Result<Fds> do_it(const Question& question, const Fds& with) {
   return Error{ExitCode::privilege_missing, "do it with another's rights", "refused", "", EPERM};
 }
 
-[[noreturn]] void serve(Fd theirs, pid_t asker) {
-  // Not in the place of a standard stream that the program was started without.
-  const Fd moved{::fcntl(theirs.get(), F_DUPFD_CLOEXEC, 3)};
-  const int socket = moved.get();
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
-    (void)std::signal(number, SIG_IGN);
-  ::prctl(PR_SET_NAME, "onehop-rights", 0, 0, 0);
-  // Whoever reads what the other process writes is to see its end.
-  if (const Fd null{::open("/dev/null", O_RDWR | O_CLOEXEC)}; null.is_open())
-    for (int fd = 0; fd <= 2; ++fd) (void)::dup2(null.get(), fd);
-  const auto rest = static_cast<unsigned>(socket);
-  (void)::syscall(SYS_close_range, 3U, rest - 1, 0U);
-  (void)::syscall(SYS_close_range, rest + 1, ~0U, 0U);
+void serve(const Fd& theirs, pid_t asker) {
+  const int socket = theirs.get();
+  close_streams();  // so that a reader of the other process's output sees its end
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || keep_capabilities(kept).has_error())
     ::_exit(1);
   // It ends with the one whose rights it keeps, whoever else holds the other end by then.
@@ -188,17 +178,9 @@ Result<Fds> ask(std::mutex& mutex, const Fd& socket, const Question& question,
 
 Result<std::unique_ptr<RightsProcess>> RightsProcess::start() {
   if ((effective_capabilities() & kept) == 0) return std::unique_ptr<RightsProcess>{};
-  constexpr const char* attempt = "start the process that keeps the port's rights";
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    return errno_error(ExitCode::internal_error, attempt);
-  Fd ours{ends[0]}, theirs{ends[1]};
-  std::fflush(nullptr);  // what is buffered is ours to write
   const pid_t asker = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return errno_error(ExitCode::internal_error, attempt);
-  if (pid == 0) serve(std::move(theirs), asker);
-  return std::unique_ptr<RightsProcess>{new RightsProcess{std::move(ours), pid}};
+  ONEHOP_TRY(helper, start_helper("onehop-rights", [asker](Fd socket) { serve(socket, asker); }));
+  return std::unique_ptr<RightsProcess>{new RightsProcess{std::move(helper.socket), helper.pid}};
 }
 
 RightsProcess::~RightsProcess() {

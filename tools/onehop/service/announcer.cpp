@@ -15,7 +15,7 @@
 
 #include "control/find/avahi_entry.hpp"
 #include "control/find/links.hpp"
-#include "tools/onehop/service/beside.hpp"
+#include "tools/onehop/confine/helper_process.hpp"
 
 namespace onehop::tool {
 
@@ -67,7 +67,7 @@ Result<Announcer> Announcer::start(const find::Responder::Options& found,
   for (const std::byte one : instance) digits += fmt::format("{:02x}", static_cast<unsigned>(one));
   std::string name = found.name;
   std::ranges::replace(name, '\n', ' ');
-  ONEHOP_TRY(socket, start_beside("onehop-avahi", serve));
+  ONEHOP_TRY(socket, confine::start_powerless_helper("onehop-avahi", serve));
   return Announcer{std::move(socket),
                    fmt::format("{} {} {} {}", interface, protocol, digits, name)};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Announcer: a process of its own ("onehop-avahi") that has avahi-daemon publish this receiver, so
-// that the one that parses a peer's bytes is on no bus (beside.hpp). avahi-daemon withdraws it when
-// that process ends, which it does with us, however that is.
+// that the one that parses a peer's bytes is on no bus (confine/helper_process.hpp). avahi-daemon
+// withdraws it when that process ends, which it does with us, however that is.
 #pragma once
 
 #include <string>

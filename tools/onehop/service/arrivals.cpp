@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "tools/onehop/confine/helper_process.hpp"
 
 namespace onehop::tool {
 
@@ -51,27 +52,22 @@ void run_program(const std::string& program, const char* values, std::size_t byt
              stderr);
 }
 
-[[noreturn]] void serve(Fd theirs, const std::string& program) {
-  const Fd moved{::fcntl(theirs.get(), F_DUPFD_CLOEXEC, 3)};
+void serve(const Fd& socket, const std::string& program) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ})
     (void)std::signal(number, SIG_DFL);
   // What a unit gives for AF_XDP (AmbientCapabilities=) is not the program's.
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  ::prctl(PR_SET_NAME, "onehop-arrivals", 0, 0, 0);
   // Standard output has JSON lines: what the program prints goes beside what we say.
   if (const Fd null{::open("/dev/null", O_RDONLY | O_CLOEXEC)}; null.is_open())
     (void)::dup2(null.get(), STDIN_FILENO);
   (void)::dup2(STDERR_FILENO, STDOUT_FILENO);
-  const auto rest = static_cast<unsigned>(moved.get());
-  (void)::syscall(SYS_close_range, 3U, rest - 1, 0U);
-  (void)::syscall(SYS_close_range, rest + 1, ~0U, 0U);
   for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "ONEHOP_CODE"})
     (void)::unsetenv(name);
   std::array<char, message_bytes_max + 1> values{};
   for (;;) {
-    const ssize_t got = ::recv(moved.get(), values.data(), message_bytes_max, 0);
+    const ssize_t got = ::recv(socket.get(), values.data(), message_bytes_max, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) ::_exit(0);
+    if (got <= 0) return;
     values[static_cast<std::size_t>(got)] = '\0';
     run_program(program, values.data(), static_cast<std::size_t>(got));
   }
@@ -88,18 +84,9 @@ Result<std::unique_ptr<Arrivals>> Arrivals::start(const std::string& program) {
   if (!S_ISREG(status.st_mode))
     return Error{ExitCode::local_file_error, attempt, "it is no file",
                  "Name a program that this user may run"};
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    return errno_error(ExitCode::internal_error, attempt);
-  Fd ours{ends[0]}, theirs{ends[1]};
-  std::fflush(nullptr);  // what is buffered is ours to write
-  const pid_t pid = ::fork();
-  if (pid < 0) return errno_error(ExitCode::internal_error, attempt);
-  if (pid == 0) {
-    ours.close();
-    serve(std::move(theirs), program);
-  }
-  return std::unique_ptr<Arrivals>{new Arrivals{std::move(ours)}};
+  ONEHOP_TRY(helper,
+             confine::start_helper("onehop-arrivals", [&](Fd socket) { serve(socket, program); }));
+  return std::unique_ptr<Arrivals>{new Arrivals{std::move(helper.socket)}};
 }
 
 Result<void> Arrivals::run(const std::array<std::string, names.size()>& values) const {

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "tools/onehop/service/beside.hpp"
+#include "tools/onehop/confine/helper_process.hpp"
 #include "tools/onehop/service/notifications.hpp"
 #include "tools/onehop/text/conflicts.hpp"
 #include "tools/onehop/text/quantity.hpp"
@@ -60,7 +60,7 @@ bool Desktop::is_possible() {
 }
 
 Result<std::unique_ptr<Desktop>> Desktop::start() {
-  ONEHOP_TRY(socket, start_beside("onehop-desktop", run_notifications));
+  ONEHOP_TRY(socket, confine::start_powerless_helper("onehop-desktop", run_notifications));
   return std::unique_ptr<Desktop>{new Desktop{std::move(socket)}};
 }
 

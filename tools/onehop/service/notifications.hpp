@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The process "onehop-desktop" (desktop.hpp): notifications of the desktop, and a file manager that
-// shows what came (beside.hpp).
+// shows what came (confine/helper_process.hpp).
 #pragma once
 
 #include <cstddef>
