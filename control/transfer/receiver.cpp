@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Receiver: listens, and takes sessions: one after the other, or as a service several at once.
-#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 #include <malloc.h>
 

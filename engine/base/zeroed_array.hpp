@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // ZeroedArray: a fixed number of items of which few may ever be used. Its memory is zero and, where
-// it is large, untouched: a page costs its fault (0.5 us, in a virtual machine up to 10) when it is
-// first used. A vector writes all of them at the start, also for a transfer of 1 KiB.
+// it is large, untouched: a page costs its fault when it is first used. A vector writes all of them
+// at the start, also for a transfer of 1 KiB.
 #pragma once
 
 #include <cstddef>

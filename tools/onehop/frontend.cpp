@@ -175,34 +175,38 @@ void Frontend::on(const api::Code& code) {
 void Frontend::print_network(const std::vector<api::Started::Way>& ways,
                              const std::string& code) const {
   constexpr std::size_t rows_around = 5;
-  std::vector<std::string> lines{
-      "On the other machine, in this network:",
-      "",
-      "  onehop send PATH",
-      "  " + (code.empty() ? "the code that this end was given" : code),
-      "",
-      "It is joined by this picture, or as",
-      "",
-      "  SSID        " + display_name(network_->ssid),
-      "  passphrase  " + display_name(network_->passphrase),
-      "",
-      "By Wi-Fi Direct it is joined for you:",
-      "",
-      "  onehop send PATH --p2p",
+  const auto lines_of = [&](const char* how) {
+    std::vector<std::string> lines{
+        "On the other machine, in this network:",
+        "",
+        "  onehop send PATH",
+        "  " + (code.empty() ? "the code that this end was given" : code),
+        "",
+        how,
+        "",
+        "  SSID        " + display_name(network_->ssid),
+        "  passphrase  " + display_name(network_->passphrase),
+        "",
+        "By Wi-Fi Direct it is joined for you:",
+        "",
+        "  onehop send PATH --p2p",
+    };
+    if (!ways.empty())
+      for (const std::string& line :
+           {std::string{}, std::string{"Where this machine is not found:"}, std::string{},
+            "  --to " + ways.front().to})
+        lines.push_back(line);
+    return lines;
   };
-  if (!ways.empty())
-    for (const std::string& line : {std::string{}, std::string{"Where this machine is not found:"},
-                                    std::string{}, "  --to " + ways.front().to})
-      lines.push_back(line);
   if (!reporter_.is_quiet() && Terminal::is_there()) {
-    const std::string both = beside(qr_code(network_->text), lines);
+    const std::string both =
+        beside(qr_code(network_->text), lines_of("It is joined by this picture, or as"));
     const auto [rows, columns] = size_of(both);
     if (rows > 0 && rows + rows_around <= Terminal::rows() && columns < Terminal::columns())
       return tell(both);
   }
-  lines[5] = "It is joined by any device, as";
   std::string text = "\n";
-  for (const std::string& line : lines) text += line + "\n";
+  for (const std::string& line : lines_of("It is joined by any device, as")) text += line + "\n";
   tell(fitted(text + "\n  " + network_->text + "\n\n"));
 }
 

@@ -86,16 +86,18 @@ class Trial {
 
   void note_question(const std::vector<find::Receiver>& found, const Look& look) {
     std::string text;
+    std::size_t answers = 0;
     for (const find::Receiver& one : found) {
       const auto is_meant = [this](const find::Way& way) { return way.address == *address_; };
       if (address_ && std::ranges::none_of(one.ways, is_meant)) continue;
       for (const find::Way& way : one.ways) {
-        text += (text.empty() ? "" : "; ") + place_text(way);
+        if (++answers <= ways_tried_max) text += (text.empty() ? "" : "; ") + place_text(way);
         if (!address_ && ways_.size() < ways_tried_max) ways_.push_back(way);
       }
       if (!address_) port_ = one.port;
     }
-    is_answered_ = !text.empty();
+    is_answered_ = answers > 0;
+    if (answers > ways_tried_max) text += fmt::format("; {} more", answers - ways_tried_max);
     if (is_answered_) return add("question", Verdict::good, "answered over " + text, true);
     const std::string on = look.links(), why = look.hindered();
     add("question", Verdict::bad,
