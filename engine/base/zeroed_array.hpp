@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ZeroedArray: a fixed number of items of which few may ever be used. Its memory is zero and, where
-// it is large, untouched: a page costs its fault when it is first used. A vector writes all of them
-// at the start, also for a transfer of 1 KiB.
+// ZeroedArray: a fixed number of items of which few may ever be used. Its memory is zero and
+// untouched: a page costs its fault when it is first used. A vector, and calloc where the memory is
+// not new, write all of them at the start, also for a transfer of 1 KiB.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -14,22 +15,28 @@ namespace onehop {
 
 template <class T>
 class ZeroedArray {
-  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::max_align_t),
+  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 4096,
                 "its items begin as bytes of zero, and end without destructors");
 
  public:
-  /// Allocates, and never again. It throws std::bad_alloc.
-  explicit ZeroedArray(std::size_t count) : items_{static_cast<T*>(std::calloc(count, sizeof(T)))} {
-    if (items_ == nullptr) throw std::bad_alloc{};
+  /// Maps the memory, and never again. It throws std::bad_alloc.
+  explicit ZeroedArray(std::size_t count) {
+    const std::size_t bytes = count * sizeof(T);
+    void* const memory = bytes / sizeof(T) == count ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                                    : MAP_FAILED;
+    if (memory == MAP_FAILED) throw std::bad_alloc{};
+    items_ = {static_cast<T*>(memory), Unmap{bytes}};
   }
   [[nodiscard]] T& operator[](std::size_t at) noexcept { return items_.get()[at]; }
   [[nodiscard]] const T& operator[](std::size_t at) const noexcept { return items_.get()[at]; }
 
  private:
-  struct Free {
-    void operator()(T* items) const noexcept { std::free(items); }
+  struct Unmap {
+    std::size_t bytes = 0;
+    void operator()(T* items) const noexcept { (void)::munmap(items, bytes); }
   };
-  std::unique_ptr<T, Free> items_;
+  std::unique_ptr<T, Unmap> items_;
 };
 
 }  // namespace onehop

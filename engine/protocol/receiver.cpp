@@ -2,6 +2,7 @@
 #include "engine/protocol/receiver.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/check.hpp"
 #include "engine/protocol/credit.hpp"
@@ -26,7 +27,7 @@ constexpr Nanos backlogged_span = 10ms;
 Receiver::Receiver(const ReceiverParams& params)
     : params_{params},
       open_(params.block_slots),
-      held_bytes_(params.block_slots),
+      held_(params.block_slots),
       full_{params.block_slots},
       gaps_{params.is_repair_lazy ? std::max(params.gap_ranges_max, list_ranges_max)
                                   : params.gap_ranges_max},
@@ -45,12 +46,11 @@ void Receiver::add_files(FileVolume& volume) noexcept {
 
 // --- blocks
 void Receiver::add_free(const BlockRef& block) noexcept {
-  ONEHOP_CHECK(block.slot < open_.size() && free_blocks_.size() < open_.size());
-  if (held_bytes_[block.slot] > 0 || open_[block.slot].block.data != nullptr) {
+  ONEHOP_CHECK(block.slot < params_.block_slots && free_blocks_.size() < params_.block_slots);
+  if (const HeldBlock held = std::exchange(held_[block.slot], {}); held.is_held) {
     // A buffer that comes back, as opposed to one lent for the first time.
     ++blocks_given_back_;
-    bytes_given_back_ += held_bytes_[block.slot];
-    held_bytes_[block.slot] = 0;
+    bytes_given_back_ += held.bytes;
     ONEHOP_CHECK(at_file_side_ > 0);
     --at_file_side_;
     at_file_side_min_ = std::min(at_file_side_min_, at_file_side_);
@@ -65,7 +65,7 @@ bool Receiver::pop_full(BlockRef& block) noexcept {
   const std::uint32_t slot = full_.front();
   full_.pop_front();
   block = open_[slot].block;
-  held_bytes_[slot] = block.length;
+  held_[slot] = {.bytes = block.length, .is_held = true};
   ++at_file_side_;
   return true;
 }

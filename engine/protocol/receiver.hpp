@@ -30,6 +30,7 @@
 #include "engine/base/block.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/base/units.hpp"
+#include "engine/base/zeroed_array.hpp"
 #include "engine/protocol/file_table.hpp"
 #include "engine/protocol/gap_list.hpp"
 #include "engine/protocol/range_set.hpp"
@@ -139,6 +140,11 @@ class Receiver {
     std::uint32_t received = 0;
   };
 
+  struct HeldBlock {
+    std::uint32_t bytes = 0;  // of a file
+    bool is_held = false;     // by the file side, since pop_full()
+  };
+
   [[nodiscard]] std::uint32_t find_open(std::uint32_t file, std::uint64_t block_offset) noexcept;
   [[nodiscard]] std::uint32_t open_block(std::uint32_t file, std::uint64_t block_offset) noexcept;
   void complete(std::uint32_t slot) noexcept;
@@ -151,10 +157,10 @@ class Receiver {
   const ReceiverParams params_;
   std::unique_ptr<FileVolume> first_volume_;  // made from params.file_sizes
   FileTable files_;
-  std::vector<OpenBlock> open_;            // by slot
-  std::vector<std::uint32_t> open_list_;   // slots of open blocks, newest last
-  std::vector<BlockRef> free_blocks_;      // a stack
-  std::vector<std::uint32_t> held_bytes_;  // by slot: file bytes at the file side
+  ZeroedArray<OpenBlock> open_;           // by slot
+  std::vector<std::uint32_t> open_list_;  // slots of open blocks, newest last
+  std::vector<BlockRef> free_blocks_;     // a stack
+  std::vector<HeldBlock> held_;           // by slot
   boost::circular_buffer<std::uint32_t> full_;
   std::uint32_t at_file_side_ = 0, at_file_side_min_ = 0;
   Instant file_side_low_at_{};  // when fewer than backlogged_blocks were seen there

@@ -43,7 +43,8 @@ PackSource::Failure PackSource::add() {
   const bool is_sent = pack_->is_whole(static_cast<std::uint32_t>(next_));
   const std::span<std::byte> place = room();
   const bool is_fit = is_sent && size < place.size();
-  const std::span<std::byte> buffer = is_fit ? place : std::span{shared_.scratch};
+  const std::span<std::byte> buffer =
+      is_fit ? place : std::span{&shared_.scratch[0], Shared::scratch_bytes};
   const std::span<std::byte> content = buffer.first(size);
   if (!entry.is_folder())
     if (const Failure failure =

@@ -10,9 +10,9 @@
 
 #include <cstdint>
 #include <deque>
-#include <vector>
 
 #include "engine/base/block.hpp"
+#include "engine/base/zeroed_array.hpp"
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/tree.hpp"
 #include "engine/disk/block_pool.hpp"
@@ -30,8 +30,9 @@ class PackSource {
     std::deque<BlockRef>& outbox;  ///< for blocks that are full, and the last one
     const crypto::DigestKind kind;
     crypto::ContentMac& mac;
-    std::vector<std::byte> scratch = std::vector<std::byte>(
-        list::packed_bytes_max + 1);  ///< a file in halves, and a byte behind it
+    /// Of a file in halves, and a byte behind it. Its pages are touched where there is one.
+    ZeroedArray<std::byte> scratch{scratch_bytes};
+    static constexpr std::size_t scratch_bytes = list::packed_bytes_max + 1;
     list::SourceOpener opener{};
   };
   /// volume and shared outlive it.

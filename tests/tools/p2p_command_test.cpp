@@ -22,7 +22,7 @@ namespace {
 bool is_taken(const std::string& words) {
   CLI::App app;
   P2pCommand command;
-  add_p2p_command(app, command);
+  add_verbs(*app.add_subcommand("p2p"), command);
   try {
     app.parse(words);
   } catch (const CLI::ParseError&) {

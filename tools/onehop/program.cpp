@@ -39,6 +39,8 @@ namespace {
 /// TOML.
 class ConfigFile : public CLI::ConfigTOML {
  public:
+  std::function<void()> before_sections;  ///< called before options are looked up for a section
+
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
     // As a whole: it may be a pipe.
     const std::string text{std::istreambuf_iterator<char>{input}, {}};
@@ -46,6 +48,7 @@ class ConfigFile : public CLI::ConfigTOML {
     const std::size_t begin = text.find_first_not_of(" \t\n\v\f\r");
     if (begin == std::string::npos || text[begin] != '{') {
       std::istringstream options{text};
+      before_sections();
       return CLI::ConfigTOML::from_config(options);
     }
     law_text_ = text.substr(begin);
@@ -72,172 +75,39 @@ std::optional<Error> take_law_params(const ConfigFile& config, const CLI::App& a
   return std::nullopt;
 }
 
-constexpr const char* config_footer =
-    "\n'--config FILE' reads options from a file: see 'onehop --help'.\n"
-    "'--help-all' lists options for experiments, too.";
-
-CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
-  CLI::App* command =
-      app.add_subcommand("send", "send files and folders to a host that runs 'onehop recv'");
+void add_doctor_options(CLI::App& command, DoctorOptions& doctor) {
   command
-      ->add_option("PATH", send.transfer.paths,
-                   "files and folders; FOLDER/ sends what the folder holds, without the folder "
-                   "itself; - sends standard input under --name")
-      ->required();
-  command->add_option("--name", send.transfer.stream_name, "what standard input arrives as");
-  CLI::Option* to =
-      command
-          ->add_option("--to", send.transfer.to,
-                       "the receiver: an address, or the name that it shows (default: the "
-                       "receiver on a link of this machine)")
-          ->type_name("HOST[:PORT]");
-  add_p2p_options(*command, send.p2p);
-  CLI::Option* wait =
-      command
-          ->add_option("--wait", send.transfer.wait_seconds,
-                       "seconds to wait for a receiver that is not there yet, or busy (at a "
-                       "terminal and without --to: until one is there)")
-          ->check(CLI::Range(0.0, 3600.0))
-          ->capture_default_str();
-  using Unit = CLI::AsNumberWithUnit;
-  command
-      ->add_option("--patience", send.transfer.patience_seconds,
-                   "wait so long for a receiver that is gone when something has arrived there, and "
-                   "go on (90s, 10min, 1h; 0: end at once)")
-      ->transform(Unit{std::map<std::string, double>{{"s", 1}, {"min", 60}, {"h", 3600}},
-                       Unit::UNIT_OPTIONAL, "TIME"})
-      ->envname("ONEHOP_PATIENCE")
-      ->default_str("10min");
-  send.transfer.patience_seconds = 600;
-  command->callback([to, wait, &send] {
-    if (send.p2p.is_wanted && !to->empty()) throw CLI::ExcludesError("--p2p", "--to");
-    send.has_wait = !wait->empty();
-  });
-  add_tree_options(*command, send);
-  command->add_flag("--hide", send.output.is_code_hidden,
-                    "do not show the code while it is typed (the receiver's screen shows it)");
-  add_common_options(*command, send.transfer.common, send.output);
-  command
-      ->add_option("--link-model", send.transfer.common.link_model,
-                   "a model of the link publishes its facts to this Unix socket, in place of the "
-                   "interface's own")
-      ->type_name("FILE")
-      ->group("Link");
-  command
-      ->add_flag("--fragment", send.transfer.has_fragments,
-                 "an experiment: datagrams of 64 KB in IP fragments (--io udp), until the path "
-                 "loses 0.1 % of its frames")
-      ->group("Link");
-  command
-      ->add_flag("--mac-noack", send.transfer.has_mac_noack,
-                 "with --repair lazy on Wi-Fi: no receiver's MAC acknowledges our data frames, "
-                 "which get a TID of their own (needs sudo)")
-      ->group("Link");
-  command->footer(std::string{"Example: onehop send video.mkv Photos --to 192.168.49.1"} +
-                  config_footer);
-  command->fallthrough();  // so that --config may stand behind the command as well
-  return command;
-}
-
-CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
-  CLI::App* command =
-      app.add_subcommand("recv", "receive files that another host sends with 'onehop send'");
-  command
-      ->add_option("--dir", recv.transfer.directory,
-                   "destination folder; - writes the one file of one session to standard output")
-      ->type_name("FOLDER")
-      ->capture_default_str();
-  command
-      ->add_option("--listen", recv.transfer.listen,
-                   "where to listen (default: all addresses, port 7411)")
-      ->type_name("ADDR[:PORT]");
-  command->add_flag("--once", recv.transfer.is_once,
-                    "end after the first accepted session, with its exit code");
-  command->add_option("--on-exist", recv.transfer.on_exist, "what to do about a name that exists")
-      ->check(CLI::IsMember(transfer::words_of("--on-exist")))
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--durability", recv.transfer.durability,
-          "when a file is on the disk: with its name, small ones in batches or each; none: "
-          "when the kernel likes, and a power cut may leave a name with any content")
-      ->check(CLI::IsMember(transfer::words_of("--durability")))
-      ->capture_default_str();
-  command->add_flag("--quick", recv.transfer.is_quick,
-                    "take a file that is there with the same size and time for the offered one, "
-                    "unread (default: compare its content)");
-  command->add_flag("--allow-hidden", recv.transfer.is_hidden_allowed,
-                    "also take names that begin with a dot");
-  command
-      ->add_option("--symlinks", recv.transfer.symlinks,
-                   "symbolic links: refuse all, or take those that stay below the folder that was "
-                   "sent")
-      ->check(CLI::IsMember(transfer::words_of("recv --symlinks")))
-      ->capture_default_str();
-  command->add_flag("--long", recv.transfer.is_code_long,
-                    "show a code of 28 letters, which wrong ones never burn, instead of three "
-                    "words");
-  command->add_flag("--no-space-check", recv.transfer.is_space_unchecked,
-                    "do not hold what is offered against the free space and inodes of the disk");
-  add_found_options(*command, recv);
-  CLI::Option* clean =
-      command
-          ->add_option("--clean", recv.clean,
-                       "receive nothing: remove what interrupted sessions left in this folder and "
-                       "below it, and end")
-          ->type_name("FOLDER");
-  for (const char* name : {"--once", "--dir", "--listen"}) clean->excludes(name);
-  add_p2p_option(*command, recv);
-  command->add_flag("--dry-run", recv.is_dry_run, "list it, and remove nothing")->needs(clean);
-  add_common_options(*command, recv.transfer.common, recv.output);
-  add_service_options(*command, recv);
-  for (const char* name : {"--law", "--target", "--bounds", "--qcut", "--key-interval"}) {
-    CLI::Option* option = command->get_option(name);
-    option->description(option->get_description() + "; the sender's counts");
-  }
-  command->get_option("--digest")
-      ->description("digest of blocks and files; sha256 is required of the sender");
-  command->footer(std::string{"Example: onehop recv --dir Downloads"} + config_footer);
-  command->fallthrough();
-  return command;
-}
-
-CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
-  CLI::App* command =
-      app.add_subcommand("doctor", "show what onehop can see and use on this machine");
-  command
-      ->add_option("--iface", doctor.interface,
-                   "network interface to look at (default: all that are up)")
+      .add_option("--iface", doctor.interface,
+                  "network interface to look at (default: all that are up)")
       ->type_name("IF");
   CLI::Option* none =
-      command->add_flag("--no-probe{false}", doctor.is_probing,
-                        "do not try AF_XDP: it takes the link of some drivers down for a second");
+      command.add_flag("--no-probe{false}", doctor.is_probing,
+                       "do not try AF_XDP: it takes the link of some drivers down for a second");
   CLI::Option* probe =
       command
-          ->add_flag(
+          .add_flag(
               "--probe", doctor.is_on_spare_queue,
               "try each mode of AF_XDP on the last receive queue alone, with a frame (default: "
               "on all, as send does, without one)")
           ->excludes(none);
   CLI::Option* peer =
       command
-          ->add_option(
+          .add_option(
               "--peer", doctor.peer,
               "try what passes from here to this receiver (a name or an address), and look at "
               "no interface; run it on both machines")
           ->type_name("PEER");
   for (CLI::Option* other : {none, probe}) peer->excludes(other);
   command
-      ->add_option("--report", doctor.report_file,
-                   "write what was found to this new file, without names and addresses, to be sent "
-                   "to us")
+      .add_option("--report", doctor.report_file,
+                  "write what was found to this new file, without names and addresses, to be sent "
+                  "to us")
       ->type_name("FILE")
       ->excludes(peer);
-  command->add_flag("--system-calls", doctor.has_system_calls,
-                    "print which system calls send and recv can make once they listen to a peer, "
-                    "and look at nothing");
-  command->add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
-  return command;
+  command.add_flag("--system-calls", doctor.has_system_calls,
+                   "print which system calls send and recv can make once they listen to a peer, "
+                   "and look at nothing");
+  command.add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
 }
 
 /// refuse tells it as the command itself would: where the parser gave up before --json, the words
@@ -263,6 +133,18 @@ class Program {
   [[nodiscard]] int run(int argc, char** argv);
 
  private:
+  /// Command: its options are made when it is named on the command line. To make those of all takes
+  /// a quarter of a program's start.
+  struct Command {
+    CLI::App* app;
+    std::function<void()> add_options;
+    std::function<int()> run;
+  };
+  void add(const char* name, const char* about, std::function<void(CLI::App&)> add_options,
+           std::function<ExitCode()> run);
+  /// add_all_options is for a --config file, which may have a section for any command.
+  void add_all_options();
+
   /// mark_missing says in the help which laboratories are not installed. Only who reads it waits
   /// for the disk.
   void mark_missing();
@@ -284,7 +166,7 @@ class Program {
 #if ONEHOP_HAS_P2P
   p2p::P2pCommand p2p_;
 #endif
-  std::vector<std::pair<CLI::App*, std::function<int()>>> commands_;  // and what runs each
+  std::vector<Command> commands_;
 };
 
 Program::Program() {
@@ -300,34 +182,79 @@ Program::Program() {
   app_.allow_config_extras(CLI::config_extras_mode::error);
   app_.add_flag("--version", is_version_, "print the version (with -v: what this build can do)");
   app_.add_flag("-v,--verbose", is_verbose_, "with --version: features, and why one is off");
-  const auto add = [this](CLI::App* command, auto run) {
-    commands_.emplace_back(command, [run] { return static_cast<int>(run()); });
-  };
-  add(add_send_command(app_, send_), [this] { return send_command(std::move(send_)); });
-  add(add_recv_command(app_, recv_), [this] { return recv_command(std::move(recv_)); });
-  add(app_.add_subcommand("code", "print a new code of full length, for both ends of a script"),
-      [] { return code_command(); });
-  add(add_pair_command(app_, pair_), [this] { return pair_command(std::move(pair_)); });
-  add(add_peers_command(app_, peers_), [this] { return peers_command(peers_); });
-  add(add_receipt_command(app_, receipt_), [this] { return receipt_command(receipt_); });
-  add(add_doctor_command(app_, doctor_), [this] { return doctor_command(doctor_); });
-  add(add_watch_command(app_, watch_), [this] { return watch_command(watch_); });
-  add(add_rings_command(app_, rings_), [this] { return rings_command(rings_); });
+  config_->before_sections = [this] { add_all_options(); };
+  add(
+      "send", "send files and folders to a host that runs 'onehop recv'",
+      [this](CLI::App& command) { add_send_options(command, send_); },
+      [this] { return send_command(std::move(send_)); });
+  add(
+      "recv", "receive files that another host sends with 'onehop send'",
+      [this](CLI::App& command) { add_recv_options(command, recv_); },
+      [this] { return recv_command(std::move(recv_)); });
+  add(
+      "code", "print a new code of full length, for both ends of a script", [](CLI::App&) {},
+      code_command);
+  add(
+      "pair", "pair this device with another one that runs 'onehop pair', too",
+      [this](CLI::App& command) { add_pair_options(command, pair_); },
+      [this] { return pair_command(std::move(pair_)); });
+  add(
+      "peers", "list, rename, forget the devices that are paired with this one",
+      [this](CLI::App& command) { add_peers_options(command, peers_); },
+      [this] { return peers_command(peers_); });
+  add(
+      "receipt", "check who signed a receipt",
+      [this](CLI::App& command) { add_receipt_options(command, receipt_); },
+      [this] { return receipt_command(receipt_); });
+  add(
+      "doctor", "show what onehop can see and use on this machine",
+      [this](CLI::App& command) { add_doctor_options(command, doctor_); },
+      [this] { return doctor_command(doctor_); });
+  add(
+      "watch", "show a transfer that runs on this machine: its buffers, rates and bottleneck",
+      [this](CLI::App& command) { add_watch_options(command, watch_); },
+      [this] { return watch_command(watch_); });
+  add(
+      "rings", "show how full the AF_XDP rings of any program on this machine are",
+      [this](CLI::App& command) { add_rings_options(command, rings_); },
+      [this] { return rings_command(rings_); });
 #if ONEHOP_HAS_P2P
-  add(p2p::add_p2p_command(app_, p2p_), [this] { return p2p_.run(); });
+  add(
+      "p2p", "form a Wi-Fi Direct group with another machine, and leave it",
+      [this](CLI::App& command) { p2p::add_verbs(command, p2p_); },
+      [this] { return static_cast<ExitCode>(p2p_.run()); });
 #endif
   // Listed alone: who names one first has become it.
   for (const Laboratory& each : laboratories) {
     const std::string name{each.name};
-    CLI::App* command = app_.add_subcommand(name, each.about);
-    add(command->group("Laboratories"), [this, name] {
-      const Error error{ExitCode::usage, "start it", "other options come before its name",
-                        "Write 'onehop " + name + "', and its options then"};
-      return refuse(app_, error, {});
-    });
+    add(
+        name.c_str(), each.about, [](CLI::App&) {},
+        [this, name] {
+          const Error error{ExitCode::usage, "start it", "other options come before its name",
+                            "Write 'onehop " + name + "', and its options then"};
+          return static_cast<ExitCode>(refuse(app_, error, {}));
+        });
+    commands_.back().app->group("Laboratories");
   }
   // Last, for commands that are added later would inherit it.
   app_.footer("'onehop COMMAND --help' lists the options of a command.");
+}
+
+void Program::add(const char* name, const char* about, std::function<void(CLI::App&)> add_options,
+                  std::function<ExitCode()> run) {
+  CLI::App* const app = app_.add_subcommand(name, about);
+  // Once: the parser names a command, or a file has its section, or both.
+  auto once = [app, add_options = std::move(add_options), is_done = false]() mutable {
+    if (!std::exchange(is_done, true)) add_options(*app);
+  };
+  commands_.push_back(
+      {app, std::move(once), [run = std::move(run)] { return static_cast<int>(run()); }});
+  app->preparse_callback(
+      [this, at = commands_.size() - 1](std::size_t) { commands_[at].add_options(); });
+}
+
+void Program::add_all_options() {
+  for (const Command& command : commands_) command.add_options();
 }
 
 void Program::mark_missing() {
@@ -365,12 +292,12 @@ int Program::run(int argc, char** argv) {
   if (const auto error = value_fault(app_)) return refuse(app_, *error, words);
   for (OutputOptions* output : {&send_.output, &recv_.output, &pair_.output})
     output->is_verbose |= is_verbose_;
-  for (const auto& [command, run_it] : commands_) {
-    if (!command->parsed()) continue;
-    if (command->get_name() == "send" || command->get_name() == "recv")
+  for (const Command& command : commands_) {
+    if (!command.app->parsed()) continue;
+    if (command.app->get_name() == "send" || command.app->get_name() == "recv")
       if (const auto raised = raise_descriptor_limit(); raised.has_error())
         return refuse(app_, raised.error(), words);
-    return run_it();
+    return command.run();
   }
   mark_missing();
   std::fputs(app_.help().c_str(), stderr);

@@ -24,19 +24,21 @@ struct DoctorOptions {
 /// run_program reads the command line, runs the command, and returns the exit code.
 [[nodiscard]] int run_program(int argc, char** argv);
 
+void add_send_options(CLI::App& command, SendCommand& send);
 [[nodiscard]] ExitCode send_command(SendCommand command);
+void add_recv_options(CLI::App& command, RecvCommand& recv);
 [[nodiscard]] ExitCode recv_command(RecvCommand command);
 [[nodiscard]] ExitCode code_command();
-[[nodiscard]] CLI::App* add_pair_command(CLI::App& app, PairCommand& pair);
+void add_pair_options(CLI::App& command, PairCommand& pair);
 [[nodiscard]] ExitCode pair_command(PairCommand command);
-[[nodiscard]] CLI::App* add_peers_command(CLI::App& app, PeersCommand& peers);
+void add_peers_options(CLI::App& command, PeersCommand& peers);
 [[nodiscard]] ExitCode peers_command(const PeersCommand& command);
-[[nodiscard]] CLI::App* add_receipt_command(CLI::App& app, ReceiptCommand& receipt);
+void add_receipt_options(CLI::App& command, ReceiptCommand& receipt);
 [[nodiscard]] ExitCode receipt_command(const ReceiptCommand& command);
 [[nodiscard]] ExitCode doctor_command(const DoctorOptions& options);
-[[nodiscard]] CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch);
+void add_watch_options(CLI::App& command, WatchOptions& watch);
 [[nodiscard]] ExitCode watch_command(const WatchOptions& options);
-[[nodiscard]] CLI::App* add_rings_command(CLI::App& app, RingsOptions& rings);
+void add_rings_options(CLI::App& command, RingsOptions& rings);
 [[nodiscard]] ExitCode rings_command(const RingsOptions& options);
 [[nodiscard]] ExitCode version_command(bool is_verbose);
 

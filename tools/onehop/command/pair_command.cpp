@@ -81,24 +81,22 @@ ExitCode run(const Options& options, Frontend& frontend,
 
 }  // namespace
 
-CLI::App* add_pair_command(CLI::App& app, PairCommand& pair) {
-  CLI::App* command =
-      app.add_subcommand("pair", "pair this device with another one that runs 'onehop pair', too");
+void add_pair_options(CLI::App& command, PairCommand& pair) {
   command
-      ->add_option("NAME", pair.to,
-                   "the other device: the name that it shows, or its address HOST[:PORT] (default: "
-                   "the device that pairs on a link of this machine)")
+      .add_option("NAME", pair.to,
+                  "the other device: the name that it shows, or its address HOST[:PORT] (default: "
+                  "the device that pairs on a link of this machine)")
       ->type_name("NAME");
   command
-      ->add_option("--listen", pair.listen,
-                   "show a code, and wait for the other one here (default: all addresses, port "
-                   "7411, where no other one is found)")
+      .add_option("--listen", pair.listen,
+                  "show a code, and wait for the other one here (default: all addresses, port "
+                  "7411, where no other one is found)")
       ->type_name("ADDR[:PORT]");
-  command->add_option("--iface", pair.interface, "look for it on this interface alone")
+  command.add_option("--iface", pair.interface, "look for it on this interface alone")
       ->type_name("IF");
   command
-      ->add_option("--name", pair.output.device_name,
-                   "by which this device introduces itself (default: the host's)")
+      .add_option("--name", pair.output.device_name,
+                  "by which this device introduces itself (default: the host's)")
       ->check(CLI::Validator{[](std::string& name) {
                                return pair::is_peer_name(name)
                                           ? std::string{}
@@ -106,21 +104,20 @@ CLI::App* add_pair_command(CLI::App& app, PairCommand& pair) {
                              },
                              "NAME"});
   command
-      ->add_option("--code-file", pair.output.code_file,
-                   "file that holds the code ('-' for standard input; else ONEHOP_CODE, else words "
-                   "are shown, or asked for)")
+      .add_option("--code-file", pair.output.code_file,
+                  "file that holds the code ('-' for standard input; else ONEHOP_CODE, else words "
+                  "are shown, or asked for)")
       ->type_name("FILE");
   command
-      ->add_option("--user", pair.output.user,
-                   "started as root: whose devices these are (default: who called sudo)")
+      .add_option("--user", pair.output.user,
+                  "started as root: whose devices these are (default: who called sudo)")
       ->type_name("NAME");
-  command->add_flag("--json", pair.output.is_json,
-                    "events as JSON lines on standard output, text on standard error");
-  command->footer(
+  command.add_flag("--json", pair.output.is_json,
+                   "events as JSON lines on standard output, text on standard error");
+  command.footer(
       "Run it on both: the one that is started first shows three words, and the other\n"
       "one asks for them. Then 'onehop send PATH' needs no words between the two. See\n"
       "'onehop peers'.");
-  return command;
 }
 
 ExitCode pair_command(PairCommand command) {

@@ -87,14 +87,12 @@ Result<void> run(const PeersCommand& command) {
 
 }  // namespace
 
-CLI::App* add_peers_command(CLI::App& app, PeersCommand& peers) {
+void add_peers_options(CLI::App& command, PeersCommand& peers) {
   using Verb = PeersCommand::Verb;
-  CLI::App* command =
-      app.add_subcommand("peers", "list, rename, forget the devices that are paired with this one");
-  command->require_subcommand(0, 1);
-  command->add_flag("--json", peers.is_json, "one JSON line per device");
+  command.require_subcommand(0, 1);
+  command.add_flag("--json", peers.is_json, "one JSON line per device");
   const auto add = [&](const char* name, const char* about, Verb verb) {
-    CLI::App* one = command->add_subcommand(name, about);
+    CLI::App* one = command.add_subcommand(name, about);
     one->add_option("NAME", peers.name, "the device, as 'onehop peers' lists it")
         ->type_name("")
         ->required();
@@ -124,8 +122,7 @@ CLI::App* add_peers_command(CLI::App& app, PeersCommand& peers) {
                   "what 'recv --service' lets its folder hold (20GB); 0: as --quota there says")
       ->transform(CLI::AsSizeValue(true))
       ->type_name("SIZE");
-  command->footer("Example: onehop peers set laptop --rule accept --dir ~/Incoming");
-  return command;
+  command.footer("Example: onehop peers set laptop --rule accept --dir ~/Incoming");
 }
 
 ExitCode peers_command(const PeersCommand& command) {

@@ -74,17 +74,15 @@ Result<void> check(const std::string& file) {
 
 }  // namespace
 
-CLI::App* add_receipt_command(CLI::App& app, ReceiptCommand& receipt) {
-  CLI::App* command = app.add_subcommand("receipt", "check who signed a receipt");
+void add_receipt_options(CLI::App& command, ReceiptCommand& receipt) {
   command
-      ->add_option("--check", receipt.file,
-                   "a file that 'send' or 'recv' wrote with --receipt between paired devices")
+      .add_option("--check", receipt.file,
+                  "a file that 'send' or 'recv' wrote with --receipt between paired devices")
       ->type_name("FILE")
       ->required();
-  command->footer(
+  command.footer(
       "It ends with 0 where a known device signed it, 4 where an unknown one did, 6\n"
       "where it is not signed or was changed.");
-  return command;
 }
 
 ExitCode receipt_command(const ReceiptCommand& command) {

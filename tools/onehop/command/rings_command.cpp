@@ -228,43 +228,40 @@ ExitCode rings_command(const RingsOptions& options) {
   return done.error().code;
 }
 
-CLI::App* add_rings_command(CLI::App& app, RingsOptions& rings) {
-  CLI::App* command = app.add_subcommand(
-      "rings", "show how full the AF_XDP rings of any program on this machine are");
+void add_rings_options(CLI::App& command, RingsOptions& rings) {
   command
-      ->add_option("PROGRAM", rings.program,
-                   "its PID, or its name as for pgrep (default: the only one that has rings)")
+      .add_option("PROGRAM", rings.program,
+                  "its PID, or its name as for pgrep (default: the only one that has rings)")
       ->type_name("PID|NAME");
-  command->add_option("--rate", rings.rate_hz, "samples a second")
+  command.add_option("--rate", rings.rate_hz, "samples a second")
       ->check(CLI::Range(1.0, 2000.0))
       ->capture_default_str();
   command
-      ->add_option("--interval", rings.interval_seconds,
-                   "seconds between two pictures (default: 0.2 on a terminal, else 1)")
+      .add_option("--interval", rings.interval_seconds,
+                  "seconds between two pictures (default: 0.2 on a terminal, else 1)")
       ->check(CLI::Range(0.1, 3600.0));
   CLI::Option* once =
-      command->add_flag("--once", rings.is_once, "show one interval as text, and end");
+      command.add_flag("--once", rings.is_once, "show one interval as text, and end");
   command
-      ->add_option("--fail-above", rings.fail_above,
-                   "exit code 6 where a ring held more than this part of its entries, "
-                   "in percent; rx=80: that ring alone")
+      .add_option("--fail-above", rings.fail_above,
+                  "exit code 6 where a ring held more than this part of its entries, "
+                  "in percent; rx=80: that ring alone")
       ->type_name("[RING=]PERCENT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false)
       ->needs(once);
-  command->add_option("--fail-below", rings.fail_below, "likewise for less: fill=10")
+  command.add_option("--fail-below", rings.fail_below, "likewise for less: fill=10")
       ->type_name("[RING=]PERCENT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false)
       ->needs(once);
   command
-      ->add_option("--trace", rings.trace_file, "write each sample to this file, for 'onehop plot'")
+      .add_option("--trace", rings.trace_file, "write each sample to this file, for 'onehop plot'")
       ->type_name("FILE");
-  command->add_flag("--json", rings.is_json,
-                    "one JSON line per socket and interval on standard output");
-  return command;
+  command.add_flag("--json", rings.is_json,
+                   "one JSON line per socket and interval on standard output");
 }
 
 }  // namespace onehop::tool

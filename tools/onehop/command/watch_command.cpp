@@ -235,19 +235,16 @@ ExitCode watch_command(const WatchOptions& options) {
   return done.error().code;
 }
 
-CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch) {
-  CLI::App* command = app.add_subcommand(
-      "watch", "show a transfer that runs on this machine: its buffers, rates and bottleneck");
-  command->add_option("PID", watch.pid, "process of the send or recv (default: the one that runs)")
+void add_watch_options(CLI::App& command, WatchOptions& watch) {
+  command.add_option("PID", watch.pid, "process of the send or recv (default: the one that runs)")
       ->check(CLI::Range(1, 4'194'304));
   command
-      ->add_option("--interval", watch.interval_seconds,
-                   "seconds between two pictures (default: 0.2 on a terminal, else 1)")
+      .add_option("--interval", watch.interval_seconds,
+                  "seconds between two pictures (default: 0.2 on a terminal, else 1)")
       ->check(CLI::Range(0.1, 3600.0));
-  command->add_flag("--once", watch.is_once,
-                    "show the present state once, of each transfer, and end");
-  command->add_flag("--json", watch.is_json, "one JSON line per interval on standard output");
-  return command;
+  command.add_flag("--once", watch.is_once,
+                   "show the present state once, of each transfer, and end");
+  command.add_flag("--json", watch.is_json, "one JSON line per interval on standard output");
 }
 
 }  // namespace onehop::tool

@@ -72,10 +72,8 @@ void add_negotiation(CLI::App& verb, P2pOptions& options) {
 
 }  // namespace
 
-CLI::App* add_p2p_command(CLI::App& app, P2pCommand& command) {
+void add_verbs(CLI::App& p2p, P2pCommand& command) {
   P2pOptions& options = command.options_;
-  CLI::App& p2p =
-      *app.add_subcommand("p2p", "form a Wi-Fi Direct group with another machine, and leave it");
   command.p2p_ = &p2p;
   p2p.require_subcommand(1);
   add_verb(p2p, "status", "show the radio, the groups that it is in, and their addresses", options);
@@ -114,7 +112,6 @@ CLI::App* add_p2p_command(CLI::App& app, P2pCommand& command) {
   p2p.footer(
       "A group stays until 'onehop p2p leave'.\n"
       "'onehop send --p2p' and 'onehop recv --p2p' do it all.");
-  return &p2p;
 }
 
 int P2pCommand::run() {

@@ -36,14 +36,13 @@ class P2pCommand {
   [[nodiscard]] int run();
 
  private:
-  friend CLI::App* add_p2p_command(CLI::App& app, P2pCommand& command);
+  friend void add_verbs(CLI::App& p2p, P2pCommand& command);
 
   CLI::App* p2p_ = nullptr;
   P2pOptions options_;
 };
 
-/// add_p2p_command puts `p2p` and what is below it into `app`, and returns it. `command` must live
-/// as long.
-CLI::App* add_p2p_command(CLI::App& app, P2pCommand& command);
+/// add_verbs puts the verbs into the command `p2p`. `command` must live as long.
+void add_verbs(CLI::App& p2p, P2pCommand& command);
 
 }  // namespace onehop::p2p
