@@ -232,8 +232,10 @@ TEST_CASE("a stopped source releases no more than the backlog limit when it goes
   link.run(500ms);
   link.has_data = true;
   link.peak = 0;
+  link.open_window();
   link.run(100ms);
   CHECK(ms_of_data(link.peak, link.p.link) <= 18.0);
+  CHECK(use(link) >= 0.98);
   CHECK(link.refused == 0);
 }
 

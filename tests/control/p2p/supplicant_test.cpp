@@ -276,7 +276,13 @@ TEST_CASE("a group's interface is no radio, also while its client is not connect
 }
 
 TEST_CASE("a bus that goes away is an error and no endless loop", "[control][p2p]") {
-  CHECK(without_bus().process([](const Event&) {}).has_error());
+  Supplicant supplicant = without_bus();
+  for (int i = 0; i < 2; ++i) {
+    const auto lost = supplicant.process([](const Event&) {});
+    REQUIRE(lost.has_error());
+    CHECK(lost.error().code == ExitCode::io_unavailable);
+    CHECK(lost.error().cause == "the connection to the system bus was lost");
+  }
 }
 
 TEST_CASE("NetworkManager is asked for a device and gets it back", "[control][p2p]") {
