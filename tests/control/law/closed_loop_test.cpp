@@ -223,8 +223,7 @@ TEST_CASE("safe-range shares a queue with another flow without a refusal", "[con
         0.97 * static_cast<double>(mbit_per_s(600 - foreign).count));
 }
 
-TEST_CASE("a stopped source releases no more than the backlog limit when it goes on",
-          "[control][law]") {
+TEST_CASE("a stopped source goes on with at most the backlog limit", "[control][law]") {
   SafeRange law{{}};
   FluidLink link{law, {}};
   link.run(300ms);
@@ -382,8 +381,7 @@ TEST_CASE("without push back loss that sets in for good does not hold the rate d
   CHECK(link.drained_rate() >= mbit_per_s(800));
 }
 
-TEST_CASE("without push back a path that always loses 10 percent is not starved",
-          "[control][law]") {
+TEST_CASE("without push back a path that loses 10 percent is not starved", "[control][law]") {
   SafeRange law{{}};
   FluidLink link{law,
                  {.link = mbit_per_s(40'000),
