@@ -15,14 +15,15 @@ constexpr std::string_view comment =
 std::string file_of(const Peer& peer) { return fingerprint(peer.key) + std::string{file_ending}; }
 
 std::string text_of(const Peer& peer) {
-  return write_values(comment, {{"name", peer.name},
-                                {"key", to_hex(peer.key)},
-                                {"rule", std::string{rule_words[static_cast<int>(peer.rule)]}},
-                                {"folder", peer.folder},
-                                {"quota", std::to_string(peer.quota_bytes)},
-                                {"paired", peer.paired},
-                                {"secret", to_hex(peer.secret.bytes())},
-                                {"finding", to_hex(peer.find_key)}});
+  return write_values(comment,
+                      {{"name", peer.name},
+                       {"key", to_hex(peer.key)},
+                       {"rule", std::string{rule_words[static_cast<std::size_t>(peer.rule)]}},
+                       {"folder", peer.folder},
+                       {"quota", std::to_string(peer.quota_bytes)},
+                       {"paired", peer.paired},
+                       {"secret", to_hex(peer.secret.bytes())},
+                       {"finding", to_hex(peer.find_key)}});
 }
 
 Result<Peer> read_peer(std::string_view text, const std::string& where) {

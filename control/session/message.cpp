@@ -270,7 +270,7 @@ constexpr std::array<Kind, type_count> make_kinds(std::index_sequence<I...>) {
 }
 constexpr auto kinds = make_kinds(std::make_index_sequence<type_count>{});
 
-constexpr std::array<std::string_view, type_count> names = {
+constexpr std::array<std::string_view, type_count> type_names = {
     "Welcome",   "Refuse",       "Offer",     "ManifestPart",  "VolumeEnd",
     "Accept",    "ClaimPart",    "DataReady", "PathReady",     "BlockDigests",
     "FileRoot",  "FileDone",     "Complete",  "Bye",           "Failure",
@@ -311,7 +311,7 @@ MessageType type_of(const Message& message) noexcept {
 
 std::string_view name_of(MessageType type) noexcept {
   const auto index = static_cast<std::size_t>(type);
-  return index == 0 || index > type_count ? std::string_view{"?"} : names[index - 1];
+  return index == 0 || index > type_count ? std::string_view{"?"} : type_names[index - 1];
 }
 
 }  // namespace onehop::session

@@ -26,7 +26,7 @@ NEVER = ("execve execveat fork vfork ptrace mount umount2 setns unshare chroot p
          "fchown fchownat mknod mknodat truncate setxattr process_vm_readv pidfd_open kill "
          "perf_event_open userfaultfd name_to_handle_at open_by_handle_at capset clone3").split()
 USED = ("openat2 fstatfs accept4 faccessat2 readlinkat prlimit64 getdents64 io_uring_enter "
-        "sendmsg recvmmsg futex clone renameat2 utimensat flock").split()
+        "sendmsg recvmmsg futex clone renameat renameat2 utimensat flock").split()
 
 
 class Shielded(Loopback):

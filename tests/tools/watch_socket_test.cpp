@@ -67,7 +67,7 @@ struct Transfer {
     boost::asio::steady_timer timer{io, span};
     bool is_over = false;
     timer.async_wait([&](const boost::system::error_code&) { is_over = true; });
-    for (; !is_over; ++handled) io.run_one();
+    while (!is_over) handled += static_cast<int>(io.run_one());
     return handled;
   }
 };

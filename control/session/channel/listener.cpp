@@ -368,7 +368,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     for (const auto& [channel, sender] : turns_.waiting) {
       channel->send(
           Refuse{ExitCode::refused_by_peer, "the receiver ended after the session before"});
-      spawn([channel = channel](std::shared_ptr<Listener>) { return channel->close(); });
+      spawn([ended = channel](std::shared_ptr<Listener>) { return ended->close(); });
     }
   }
 

@@ -18,7 +18,7 @@ constexpr std::string_view tag = "onehop1\n";
 static_assert(tag.size() == exchange_tag_bytes);
 // CI: lv_cat("sender", "receiver"), the initiator first.
 constexpr std::string_view channel_identifier = "\x06sender\x08receiver";
-constexpr std::string_view suite = "CPACE-RISTR255-SHA512";
+constexpr std::string_view cpace_suite = "CPACE-RISTR255-SHA512";
 
 std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return std::as_bytes(std::span{text});
@@ -53,7 +53,7 @@ std::vector<std::byte> CodeExchange::message(const PairingCode& code, const Endp
   cpace_ = crypto::Cpace::begin({bytes_of(code.text()), bytes_of(channel_identifier), session_id_});
   Endpoint shown = self;
   shown.address.scope_id = 0;  // the interface's name is no stranger's business
-  said_ = std::string{alpn_name} + " " + std::string{suite} + " " + shown.text();
+  said_ = std::string{alpn_name} + " " + std::string{cpace_suite} + " " + shown.text();
   std::vector<std::byte> message{cpace_->point().begin(), cpace_->point().end()};
   message.push_back(static_cast<std::byte>(said_.size()));
   message.insert(message.end(), bytes_of(said_).begin(), bytes_of(said_).end());

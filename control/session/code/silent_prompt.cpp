@@ -154,7 +154,7 @@ class LineEdit {
       const std::string rest = complete_typed(text());
       for (const char c : rest) put(c, shown);
       if (rest.empty()) shown = "\a";
-    } else if (key >= ' ') {
+    } else if (key >= ' ' && key <= '~') {
       put(key, shown);
     } else {
       shown = "\a";  // a sign that no code has

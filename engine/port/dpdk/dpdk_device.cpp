@@ -28,7 +28,7 @@ constexpr std::uint16_t ring_frames_default = 1024;
 // What a software driver may hold beside its rings (net_af_xdp: a large fill ring), and batches.
 constexpr std::uint32_t pool_frames_spare = 1024;
 constexpr std::uint32_t room_bytes_min = 2048;
-constexpr std::uint32_t ethernet_bytes = 14, header_room_bytes = 64;
+constexpr std::uint32_t ethernet_bytes = 14;
 
 /// The attempt's text ends in the device's name. open() puts in what the driver printed, if it did.
 Result<void> check(std::string_view attempt, const std::string& name, int rc) {

@@ -18,8 +18,9 @@ namespace onehop {
 namespace {
 
 // Where the payload begins in an mbuf's buffer: the longest headers fit in front, on a cache line.
-constexpr std::uint32_t payload_offset_bytes = RTE_PKTMBUF_HEADROOM + 64;
-static_assert(wire::l2_l4_bytes_max <= 64 && payload_offset_bytes % RTE_CACHE_LINE_SIZE == 0);
+constexpr std::uint32_t payload_offset_bytes = RTE_PKTMBUF_HEADROOM + dpdk::header_room_bytes;
+static_assert(wire::l2_l4_bytes_max <= dpdk::header_room_bytes &&
+              payload_offset_bytes % RTE_CACHE_LINE_SIZE == 0);
 constexpr std::uint32_t ethernet_bytes = 14;
 // A link that comes or goes is seen so much later. Shorter: a call to the driver in every turn.
 constexpr Nanos link_interval{10ms};

@@ -24,6 +24,14 @@ struct rte_mempool;
 
 namespace onehop::dpdk {
 
+/// Room of a frame for headers. They end where it ends, so that the payload begins on a cache line,
+/// as DPDK counts them: of 64 bytes, on arm64 of 128.
+#if defined(__aarch64__)
+inline constexpr std::uint32_t header_room_bytes = 128;
+#else
+inline constexpr std::uint32_t header_room_bytes = 64;
+#endif
+
 struct FramePoolConfig {
   std::uint32_t frames = 8192;
   std::uint32_t room_bytes = 2048;  ///< of a frame, headers included, behind DPDK's headroom

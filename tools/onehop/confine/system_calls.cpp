@@ -71,6 +71,7 @@ constexpr SystemCall list[] = {
     ONEHOP_CALL(getdents64),
     ONEHOP_CALL(mkdirat),
     ONEHOP_CALL(unlinkat),
+    ONEHOP_CALL(renameat),  // on arm64 by rename() as well
     ONEHOP_CALL(renameat2),
     ONEHOP_CALL(linkat),
     ONEHOP_CALL(symlinkat),
@@ -188,7 +189,6 @@ constexpr SystemCall list[] = {
     ONEHOP_CALL(rmdir),
     ONEHOP_CALL(unlink),
     ONEHOP_CALL(rename),
-    ONEHOP_CALL(renameat),
     ONEHOP_CALL(link),
     ONEHOP_CALL(symlink),
     ONEHOP_CALL_IF(chmod, by_plain_user),

@@ -49,7 +49,7 @@ bool keep_rights(unsigned rights) {
   if (::syscall(SYS_capset, &header, kept.data()) != 0 ||
       ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0)
     return false;
-  for (const unsigned right : {CAP_NET_ADMIN, CAP_NET_BIND_SERVICE})
+  for (const int right : {CAP_NET_ADMIN, CAP_NET_BIND_SERVICE})
     if ((rights & 1U << right) != 0 &&
         ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, right, 0, 0) != 0)
       return false;
