@@ -176,7 +176,7 @@ void try_all(FILE* out) {
   tell("unshare", ::syscall(SYS_unshare, CLONE_NEWUSER | 1));
   tell("setns", ::syscall(SYS_setns, -1, 0));
   tell("chroot", ::syscall(SYS_chroot, "/"));
-  tell("pivot-root", ::syscall(SYS_pivot_root, ".", "."));
+  tell("pivot-root", ::syscall(SYS_pivot_root, "/nonexistent", "/nonexistent"));
   tell("mount", ::syscall(SYS_mount, "none", "/nonexistent", "tmpfs", 0, nullptr));
   tell("umount", ::syscall(SYS_umount2, "/nonexistent", 0));
   tell("open-tree", opened(::syscall(SYS_open_tree, AT_FDCWD, "/", 0)));
