@@ -4,39 +4,34 @@
 // not new, write all of them at the start, also for a transfer of 1 KiB.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
-#include <memory>
-#include <new>
 #include <type_traits>
+#include <utility>
+
+#include "engine/base/memory.hpp"
+#include "engine/base/system/mapping.hpp"
 
 namespace onehop {
 
 template <class T>
 class ZeroedArray {
-  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 4096,
+  static_assert(std::is_trivially_copyable_v<T>,
                 "its items begin as bytes of zero, and end without destructors");
 
  public:
-  /// Maps the memory, and never again. It throws std::bad_alloc.
+  /// Maps the memory, and never again. It throws MemoryRefused.
   explicit ZeroedArray(std::size_t count) {
-    const std::size_t bytes = count * sizeof(T);
-    void* const memory = bytes / sizeof(T) == count ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                                    : MAP_FAILED;
-    if (memory == MAP_FAILED) throw std::bad_alloc{};
-    items_ = {static_cast<T*>(memory), Unmap{bytes}};
+    auto memory = Mapping::zeroed(count * sizeof(T));
+    if (memory.has_error()) throw MemoryRefused{memory.error()};
+    memory_ = std::move(memory).value();
   }
-  [[nodiscard]] T& operator[](std::size_t at) noexcept { return items_.get()[at]; }
-  [[nodiscard]] const T& operator[](std::size_t at) const noexcept { return items_.get()[at]; }
+  [[nodiscard]] T& operator[](std::size_t at) noexcept { return items()[at]; }
+  [[nodiscard]] const T& operator[](std::size_t at) const noexcept { return items()[at]; }
 
  private:
-  struct Unmap {
-    std::size_t bytes = 0;
-    void operator()(T* items) const noexcept { (void)::munmap(items, bytes); }
-  };
-  std::unique_ptr<T, Unmap> items_;
+  [[nodiscard]] T* items() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
+
+  Mapping memory_;
 };
 
 }  // namespace onehop

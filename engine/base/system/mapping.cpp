@@ -9,17 +9,27 @@ namespace {
 constexpr int madv_populate_write = 23;  // older headers lack the name
 }  // namespace
 
-Result<Mapping> Mapping::frame_memory(std::size_t bytes, Pages pages) {
+Result<Mapping> Mapping::zeroed(std::size_t bytes) {
   void* address =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED)
+  if (address == MAP_FAILED) {
+    const std::size_t mib = bytes >> 20, kib = bytes >> 10;
     return errno_error(ExitCode::io_unavailable,
-                       "map " + std::to_string(bytes >> 20) + " MiB of memory for frames");
-  (void)::madvise(address, bytes, MADV_HUGEPAGE);
-  if (pages == Pages::now) (void)::madvise(address, bytes, madv_populate_write);
+                       "map " + std::to_string(mib > 0 ? mib : kib) +
+                           (mib > 0 ? " MiB of memory" : " KiB of memory"));
+  }
   Mapping self;
   self.memory_ = {static_cast<std::byte*>(address), Unmap{bytes}};
   return self;
+}
+
+Result<Mapping> Mapping::frame_memory(std::size_t bytes, Pages pages) {
+  Result<Mapping> mapped = zeroed(bytes);
+  if (mapped.has_error()) return mapped;
+  std::byte* const memory = mapped.value().data();
+  (void)::madvise(memory, bytes, MADV_HUGEPAGE);
+  if (pages == Pages::now) (void)::madvise(memory, bytes, madv_populate_write);
+  return mapped;
 }
 
 void Mapping::Unmap::operator()(std::byte* address) const noexcept { ::munmap(address, bytes); }

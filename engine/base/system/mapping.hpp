@@ -14,10 +14,13 @@ class Mapping {
  public:
   /// Pages: `now` for what is used again and again; `when_touched` where most of it may never be.
   enum class Pages : std::uint8_t { now, when_touched };
+  /// zeroed maps `bytes` of zeros, whose pages take memory when they are first touched. Errors:
+  /// io_unavailable when the address space is exhausted.
+  [[nodiscard]] static Result<Mapping> zeroed(std::size_t bytes);
   /// frame_memory maps `bytes` of zeroed memory for data on its way: huge pages, and all of them
   /// now, where the kernel can (MADV_HUGEPAGE, MADV_POPULATE_WRITE since Linux 5.14; both are
   /// hints), so that the data path neither faults nor walks the page table for each frame. Set-up
-  /// only. Errors: io_unavailable when the address space is exhausted.
+  /// only. Errors: as zeroed().
   [[nodiscard]] static Result<Mapping> frame_memory(std::size_t bytes, Pages pages = Pages::now);
 
   [[nodiscard]] std::byte* data() const noexcept { return memory_.get(); }
