@@ -133,17 +133,25 @@ class Program {
   [[nodiscard]] int run(int argc, char** argv);
 
  private:
-  /// Command: its options are made when it is named on the command line. To make those of all takes
-  /// a quarter of a program's start.
+  /// Command: its options are made when it is named on the command line. Each start would wait for
+  /// those of all others.
   struct Command {
     CLI::App* app;
-    std::function<void()> add_options;
-    std::function<int()> run;
+    std::function<void(CLI::App&)> options;  ///< empty: they are made, or there are none
+    std::function<ExitCode()> run;
+
+    void make_options() {
+      if (const auto make = std::exchange(options, nullptr)) make(*app);
+    }
   };
-  void add(const char* name, const char* about, std::function<void(CLI::App&)> add_options,
-           std::function<ExitCode()> run);
-  /// add_all_options is for a --config file, which may have a section for any command.
-  void add_all_options();
+  Command& add(const char* name, const char* about, std::function<ExitCode()> command);
+  /// add of a command whose options are read into `state`.
+  template <class State>
+  void add(const char* name, const char* about, void (*options)(CLI::App&, State&), State& state,
+           auto command) {
+    add(name, about, [command, &state] { return command(std::move(state)); }).options =
+        [options, &state](CLI::App& app) { options(app, state); };
+  }
 
   /// mark_missing says in the help which laboratories are not installed. Only who reads it waits
   /// for the disk.
@@ -182,79 +190,49 @@ Program::Program() {
   app_.allow_config_extras(CLI::config_extras_mode::error);
   app_.add_flag("--version", is_version_, "print the version (with -v: what this build can do)");
   app_.add_flag("-v,--verbose", is_verbose_, "with --version: features, and why one is off");
-  config_->before_sections = [this] { add_all_options(); };
-  add(
-      "send", "send files and folders to a host that runs 'onehop recv'",
-      [this](CLI::App& command) { add_send_options(command, send_); },
-      [this] { return send_command(std::move(send_)); });
-  add(
-      "recv", "receive files that another host sends with 'onehop send'",
-      [this](CLI::App& command) { add_recv_options(command, recv_); },
-      [this] { return recv_command(std::move(recv_)); });
-  add(
-      "code", "print a new code of full length, for both ends of a script", [](CLI::App&) {},
-      code_command);
-  add(
-      "pair", "pair this device with another one that runs 'onehop pair', too",
-      [this](CLI::App& command) { add_pair_options(command, pair_); },
-      [this] { return pair_command(std::move(pair_)); });
-  add(
-      "peers", "list, rename, forget the devices that are paired with this one",
-      [this](CLI::App& command) { add_peers_options(command, peers_); },
-      [this] { return peers_command(peers_); });
-  add(
-      "receipt", "check who signed a receipt",
-      [this](CLI::App& command) { add_receipt_options(command, receipt_); },
-      [this] { return receipt_command(receipt_); });
-  add(
-      "doctor", "show what onehop can see and use on this machine",
-      [this](CLI::App& command) { add_doctor_options(command, doctor_); },
-      [this] { return doctor_command(doctor_); });
-  add(
-      "watch", "show a transfer that runs on this machine: its buffers, rates and bottleneck",
-      [this](CLI::App& command) { add_watch_options(command, watch_); },
-      [this] { return watch_command(watch_); });
-  add(
-      "rings", "show how full the AF_XDP rings of any program on this machine are",
-      [this](CLI::App& command) { add_rings_options(command, rings_); },
-      [this] { return rings_command(rings_); });
+  // A file may have a section for any command.
+  config_->before_sections = [this] {
+    for (Command& command : commands_) command.make_options();
+  };
+  add("send", "send files and folders to a host that runs 'onehop recv'", add_send_options, send_,
+      send_command);
+  add("recv", "receive files that another host sends with 'onehop send'", add_recv_options, recv_,
+      recv_command);
+  add("code", "print a new code of full length, for both ends of a script", code_command);
+  add("pair", "pair this device with another one that runs 'onehop pair', too", add_pair_options,
+      pair_, pair_command);
+  add("peers", "list, rename, forget the devices that are paired with this one", add_peers_options,
+      peers_, peers_command);
+  add("receipt", "check who signed a receipt", add_receipt_options, receipt_, receipt_command);
+  add("doctor", "show what onehop can see and use on this machine", add_doctor_options, doctor_,
+      doctor_command);
+  add("watch", "show a transfer that runs on this machine: its buffers, rates and bottleneck",
+      add_watch_options, watch_, watch_command);
+  add("rings", "show how full the AF_XDP rings of any program on this machine are",
+      add_rings_options, rings_, rings_command);
 #if ONEHOP_HAS_P2P
-  add(
-      "p2p", "form a Wi-Fi Direct group with another machine, and leave it",
-      [this](CLI::App& command) { p2p::add_verbs(command, p2p_); },
-      [this] { return static_cast<ExitCode>(p2p_.run()); });
+  add("p2p", "form a Wi-Fi Direct group with another machine, and leave it", p2p::add_verbs, p2p_,
+      [](p2p::P2pCommand&& p2p) { return static_cast<ExitCode>(p2p.run()); });
 #endif
   // Listed alone: who names one first has become it.
   for (const Laboratory& each : laboratories) {
     const std::string name{each.name};
-    add(
-        name.c_str(), each.about, [](CLI::App&) {},
-        [this, name] {
-          const Error error{ExitCode::usage, "start it", "other options come before its name",
-                            "Write 'onehop " + name + "', and its options then"};
-          return static_cast<ExitCode>(refuse(app_, error, {}));
-        });
-    commands_.back().app->group("Laboratories");
+    add(name.c_str(), each.about, [this, name] {
+      const Error error{ExitCode::usage, "start it", "other options come before its name",
+                        "Write 'onehop " + name + "', and its options then"};
+      return static_cast<ExitCode>(refuse(app_, error, {}));
+    }).app->group("Laboratories");
   }
   // Last, for commands that are added later would inherit it.
   app_.footer("'onehop COMMAND --help' lists the options of a command.");
 }
 
-void Program::add(const char* name, const char* about, std::function<void(CLI::App&)> add_options,
-                  std::function<ExitCode()> run) {
+Program::Command& Program::add(const char* name, const char* about,
+                               std::function<ExitCode()> command) {
   CLI::App* const app = app_.add_subcommand(name, about);
-  // Once: the parser names a command, or a file has its section, or both.
-  auto once = [app, add_options = std::move(add_options), is_done = false]() mutable {
-    if (!std::exchange(is_done, true)) add_options(*app);
-  };
-  commands_.push_back(
-      {app, std::move(once), [run = std::move(run)] { return static_cast<int>(run()); }});
   app->preparse_callback(
-      [this, at = commands_.size() - 1](std::size_t) { commands_[at].add_options(); });
-}
-
-void Program::add_all_options() {
-  for (const Command& command : commands_) command.add_options();
+      [this, at = commands_.size()](std::size_t) { commands_[at].make_options(); });
+  return commands_.emplace_back(Command{app, nullptr, std::move(command)});
 }
 
 void Program::mark_missing() {
@@ -297,7 +275,7 @@ int Program::run(int argc, char** argv) {
     if (command.app->get_name() == "send" || command.app->get_name() == "recv")
       if (const auto raised = raise_descriptor_limit(); raised.has_error())
         return refuse(app_, raised.error(), words);
-    return command.run();
+    return static_cast<int>(command.run());
   }
   mark_missing();
   std::fputs(app_.help().c_str(), stderr);
