@@ -177,6 +177,19 @@ session::Arrival DataPath::arrival() const {
                          (offered > 0 && bytes + account_.bytes_absent() >= offered)};
 }
 
+std::optional<Bytes> DataPath::arrived() const {
+  if (!engine_ || account_.is_sending()) return std::nullopt;
+  const std::uint64_t frames = links_->report.load().counters.frames_received_total;
+  return (Bytes{static_cast<std::int64_t>(account_.facts.frame_bytes)} +
+          port_->info().wire_overhead) *
+         static_cast<std::int64_t>(frames);
+}
+
+void DataPath::offer(BytesPerSecond rate) noexcept {
+  const BytesPerSecond own = links_->limits.load().rate_max, none{};
+  links_->rate_offer.store(own > none && (rate <= none || own < rate) ? own : rate);
+}
+
 std::uint64_t DataPath::bytes_arrived() const {
   const QueueTelemetry buffer =
       engine_ ? links_->report.load().app_buffer : account_.last_state.path.app_buffer;

@@ -87,6 +87,11 @@ class DataPath {
   /// end: see Account.
   [[nodiscard]] session::SessionEnd end(const session::SessionEnd& end);
 
+  /// arrived is all that has come over the link `ifindex()` in the running session, in wire bytes;
+  /// nothing while none runs. offer bounds what its sender brings; 0: by --max-rate alone.
+  [[nodiscard]] std::optional<Bytes> arrived() const;
+  void offer(BytesPerSecond rate) noexcept;
+  [[nodiscard]] int ifindex() const noexcept { return ifindex_; }
   /// arrival is what has arrived in the running session.
   [[nodiscard]] session::Arrival arrival() const;
 

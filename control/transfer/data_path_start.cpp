@@ -49,7 +49,8 @@ Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& 
   account_.facts.block_pool_bytes = disk::receiver_slots * std::int64_t{block_bytes};
   config.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
   config.receiver.is_repair_lazy = plan.is_repair_lazy;
-  config.receiver.rate_offer = links_->limits.load().rate_max;
+  offer({});
+  config.rate_offer = &links_->rate_offer;
   config.receiver.file_sizes = file_sizes_;
   ONEHOP_TRY(seed, random_seed());
   config.challenge_seed = seed;

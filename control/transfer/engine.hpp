@@ -13,7 +13,7 @@
 
 namespace onehop::transfer {
 
-/// SessionLinks: the six links between the threads of one session, and nothing else shared.
+/// SessionLinks: the links between the threads of one session, and nothing else shared.
 struct SessionLinks {
   // Sized so that no ring is ever what waits: block slots are at most 256, messages come in batches
   // of at most 1000.
@@ -25,6 +25,7 @@ struct SessionLinks {
   Latest<RateGrant> grant;
   Latest<rate::RateState> state;
   Latest<Limits> limits;
+  Latest<BytesPerSecond> rate_offer;  ///< receiving: what the sender is told to bring at most
 
   [[nodiscard]] run::EngineLinks for_engine() {
     return {file_to_engine, engine_to_file, commands, events, report, grant};

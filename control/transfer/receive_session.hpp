@@ -45,6 +45,7 @@ class ReceiveSession : public session::RecvHost {
     data_port_ = data_port;
   }
   [[nodiscard]] bool is_busy() const noexcept { return is_busy_; }
+  [[nodiscard]] DataPath& path() noexcept { return path_; }
 
   // --- session::RecvHost
   void consider(std::shared_ptr<const session::OfferedVolume> offer, const crypto::CompareKey& key,

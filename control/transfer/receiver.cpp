@@ -5,6 +5,9 @@
 
 #include <boost/asio/post.hpp>
 
+#include <map>
+
+#include "control/rate/link_shares.hpp"
 #include "control/session/channel/listener.hpp"
 #include "control/transfer/port/local_address.hpp"
 #include "control/transfer/receive_session.hpp"
@@ -95,6 +98,8 @@ class Receiver final : public Side, public ReceiveSession {
   /// tagged adds to a handler the session that each event is of, if there may be several.
   api::Handler tagged(api::Handler handler, std::size_t place);
   void beat();
+  /// share divides each link among the sessions over it, for as long as there are several.
+  void share();
 
   const api::Handler handler_;
   Endpoint listen_;
@@ -103,7 +108,9 @@ class Receiver final : public Side, public ReceiveSession {
   std::vector<std::unique_ptr<Another>> others_;  // null: nobody has that place
   std::vector<std::uint64_t> numbers_;  // of the sessions, by the place of their host; 0: none
   std::uint64_t sessions_total_ = 0, told_ = 0;  // of which one the newest event was
-  boost::asio::steady_timer beat_timer_{io_};
+  boost::asio::steady_timer beat_timer_{io_}, share_timer_{io_};
+  std::map<int, rate::LinkShares> shares_;  // by the interface
+  bool is_sharing_ = false;
 };
 
 /// A port that needs its interface opens it now, while the privileges are there and an error can
@@ -228,7 +235,36 @@ session::RecvHost& Receiver::begin_session(const pair::KnownPeer& device) {
   numbers_.resize(others_.size() + 1);
   numbers_[place] = ++sessions_total_;
   host->begin(device, device_ == nullptr ? nullptr : &device_->key);
+  if (!std::exchange(is_sharing_, true)) share();
   return *host;
+}
+
+void Receiver::share() {
+  std::map<int, std::vector<rate::LinkShares::Arrived>> arrived;
+  std::vector<std::pair<int, DataPath*>> paths;
+  std::size_t busy = 0;
+  const auto add = [&](ReceiveSession& host, std::size_t place) {
+    if (!host.is_busy()) return;
+    ++busy;
+    const auto total = host.path().arrived();
+    if (!total) return;
+    paths.emplace_back(host.path().ifindex(), &host.path());
+    arrived[host.path().ifindex()].push_back({numbers_[place], *total});
+  };
+  add(*this, 0);
+  for (std::size_t i = 0; i < others_.size(); ++i)
+    if (others_[i] != nullptr) add(others_[i]->host, i + 1);
+  const Instant now = monotonic_now();
+  std::map<int, BytesPerSecond> levels;
+  for (const auto& [ifindex, sessions] : arrived)
+    levels[ifindex] = shares_[ifindex].step(now, sessions);
+  for (const auto& [ifindex, path] : paths) path->offer(levels[ifindex]);
+  is_sharing_ = busy > 1;
+  if (!is_sharing_) return shares_.clear();
+  share_timer_.expires_after(rate::LinkShares::period);
+  share_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) share();
+  });
 }
 
 void Receiver::release(std::size_t place) {

@@ -322,7 +322,7 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   feedback.app_buffer = app_buffer(now);
   feedback.ce_packets_total = totals_.ce_packets;
   feedback.missing_packets_total = gaps_.missing_total();
-  feedback.rate_offer_bytes_per_s = static_cast<std::uint64_t>(params_.rate_offer.count);
+  feedback.rate_offer_bytes_per_s = static_cast<std::uint64_t>(rate_offer_.count);
   return true;
 }
 

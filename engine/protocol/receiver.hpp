@@ -48,8 +48,6 @@ struct ReceiverParams {
   std::span<const std::uint64_t> file_sizes;
   /// Missing ranges remembered; beyond it the oldest report covers less.
   std::size_t gap_ranges_max = 4096;
-  /// For the sender: what this end takes at most, in wire bytes; 0: no bound.
-  BytesPerSecond rate_offer{};
   /// As agreed with the peer: reports hold counters, and a list goes out once per window.
   bool is_repair_lazy = false;
 };
@@ -110,6 +108,8 @@ class Receiver {
   // --- feedback out
   /// set_rx_ring: our receive ring in payload bytes: its backlog, not the rest of a burst.
   void set_rx_ring(const QueueTelemetry& rx_ring) noexcept { rx_ring_ = rx_ring; }
+  /// set_rate_offer: for the sender: what this end takes at most, in wire bytes; 0: no bound.
+  void set_rate_offer(BytesPerSecond offer) noexcept { rate_offer_ = offer; }
   /// set_srtt: the path's round trip as this end knows it (its own PINGs). Reports are srtt/4
   /// apart, within 2..25 ms, and 5 ms before the first sample.
   void set_srtt(Nanos srtt) noexcept { srtt_ = srtt; }
@@ -171,6 +171,7 @@ class Receiver {
   std::uint64_t cost_received_ = 0, blocks_given_back_ = 0, credit_reported_ = 0;
   std::uint64_t bytes_whole_ = 0, bytes_given_back_ = 0;  // of whole blocks
   QueueTelemetry rx_ring_;
+  BytesPerSecond rate_offer_{};
   Nanos srtt_{0};
   Nanos asked_interval_{0};  // how far apart the sender wants reports; 0: it says nothing
 

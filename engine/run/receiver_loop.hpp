@@ -21,6 +21,8 @@ namespace onehop::run {
 
 struct ReceiverLoopConfig {
   protocol::ReceiverParams receiver;
+  /// What this end takes at most, now, in wire bytes; 0, or null: no bound.
+  const Latest<BytesPerSecond>* rate_offer = nullptr;
   std::size_t frame_bytes = 0;            ///< UDP payload of a full frame, agreed by both ends
   std::uint64_t first_packet_number = 1;  ///< of the feedback direction
   Nanos silent_limit = 30s;               ///< nothing from the peer
@@ -257,6 +259,7 @@ class ReceiverLoop : public LoopBase<P> {
       send_frame(wire::FrameType::ping, body);
     }
     if (receiver_.tick(now)) {
+      if (config_.rate_offer != nullptr) receiver_.set_rate_offer(config_.rate_offer->load());
       if (is_window_over_) {
         was_empty_ = false;
         window_at_ = now;

@@ -327,9 +327,10 @@ void Frontend::say_link_and_cap() {
   const bool is_limit = newest_.cap == "max_rate" || newest_.cap == "max_rate_there";
   if (!is_limit || !newest_.rate_bps || !caps_said_.insert(newest_.cap).second) return;
   progress_.finish();
-  reporter_.say(
-      fmt::format("held at {} by {}", format_rate(bit_per_s(*newest_.rate_bps)),
-                  newest_.cap == "max_rate" ? "--max-rate" : "the receiver's --max-rate"));
+  reporter_.say(fmt::format("held at {} by {}", format_rate(bit_per_s(*newest_.rate_bps)),
+                            newest_.cap == "max_rate"
+                                ? "--max-rate"
+                                : "the receiver: its --max-rate, or other sessions there"));
 }
 
 void Frontend::on(const api::Error& error) {

@@ -257,7 +257,7 @@ std::string words_of(const Telemetry& t) {
   if (bottleneck != "cap") return "none yet";
   const std::string at = t.rate_bps ? ", " + format_rate(bit_per_s(*t.rate_bps)) : "";
   if (t.cap == "max_rate") return "a cap: --max-rate" + at;
-  if (t.cap == "max_rate_there") return "a cap: the receiver's --max-rate" + at;
+  if (t.cap == "max_rate_there") return "a cap: what the receiver takes" + at;
   if (t.cap == "airtime") return "a cap: our share of the air" + at;
   if (t.cap == "loss") return "a cap: loss by overload" + at;
   if (t.cap == "law") return "a cap: the law's fixed rate" + at;
