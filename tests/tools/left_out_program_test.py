@@ -123,7 +123,7 @@ def test_a_file_that_is_written_to_all_the_time_is_left_out(onehop) -> None:
 
         def write() -> None:
             with open(folder / "log", "ab") as log:
-                while not is_over.wait(0.02):
+                while not is_over.wait(0.002):
                     log.write(b"line\n")
                     log.flush()
 
