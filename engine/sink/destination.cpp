@@ -34,18 +34,22 @@ Error too_little(std::string attempt, std::string cause, const std::string& numb
           ENOSPC};
 }
 
-/// bytes_below is the room of all files in a folder and below it. What cannot be read counts
-/// nothing.
-std::uint64_t bytes_below(const std::string& folder) {
+/// bytes_below is the room of all that is in a folder and below it: as much of the disk as it has,
+/// and a block for each name at least. What cannot be read counts nothing.
+std::uint64_t bytes_below(const std::string& folder, std::uint64_t name_bytes) {
   std::string root = folder;
   char* const roots[] = {root.data(), nullptr};
   const std::unique_ptr<FTS, int (*)(FTS*)> walk{
       ::fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, nullptr), &::fts_close};
   std::uint64_t bytes = 0;
   while (const FTSENT* entry = walk ? ::fts_read(walk.get()) : nullptr)
-    if (entry->fts_info == FTS_F) bytes += disk::disk_bytes(*entry->fts_statp);
+    if (entry->fts_level > 0 && entry->fts_info != FTS_DP && entry->fts_info != FTS_NS)
+      bytes += std::max(disk::disk_bytes(*entry->fts_statp), name_bytes);
   return bytes;
 }
+
+// Ours: file systems that name their blocks are not believed beyond it.
+constexpr std::uint64_t name_bytes_max = std::uint64_t{64} << 10;
 
 std::string text_of(Wide bytes) { return amount_text(static_cast<double>(bytes), "B"); }
 
@@ -102,6 +106,10 @@ Result<void> Destination::open_folder() {
   if (const int errno_value = disk::probe(root_.get(), status); errno_value != 0)
     return errno_error(ExitCode::local_file_error, attempt,
                        "Choose a folder that can be written to", errno_value);
+  if (::fstat(root_.get(), &status) == 0) folder_ = {status.st_dev, status.st_ino};
+  struct statvfs disk {};
+  if (::fstatvfs(root_.get(), &disk) == 0 && disk.f_frsize > 0)
+    name_bytes_ = std::min<std::uint64_t>(disk.f_frsize, name_bytes_max);
   return success();
 }
 
@@ -130,7 +138,7 @@ Result<void> Destination::take_room(const Room& needed) {
 Destination::~Destination() {
   if (quota_taken_ == 0) return;
   const std::lock_guard lock{options_.room->quota_mutex};
-  options_.room->quotas[options_.folder] -= quota_taken_;
+  options_.room->quotas[folder_] -= quota_taken_;
 }
 
 /// What a session may add counts until its end, though some of it is there by then: another one
@@ -138,8 +146,8 @@ Destination::~Destination() {
 Result<void> Destination::check_quota(const Room& needed) {
   if (options_.quota_bytes == 0 || needed.bytes == 0) return success();
   const std::lock_guard lock{options_.room->quota_mutex};
-  if (!std::exchange(is_held_known_, true)) held_bytes_ = bytes_below(options_.folder);
-  std::uint64_t& taken = options_.room->quotas[options_.folder];
+  if (!std::exchange(is_held_known_, true)) held_bytes_ = bytes_below(options_.folder, name_bytes_);
+  std::uint64_t& taken = options_.room->quotas[folder_];
   const Wide held = static_cast<Wide>(held_bytes_) + taken;
   if (held + needed.bytes > options_.quota_bytes)
     return Error{ExitCode::local_file_error, "receive " + text_of(needed.bytes),

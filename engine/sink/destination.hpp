@@ -39,7 +39,8 @@ namespace onehop::sink {
 /// visible name may have any content.
 enum class Durability : std::uint8_t { batch, file, none };
 
-/// Room is what files take of a file system.
+/// Room is what files take of a file system: whole blocks, and one for each name at least, so that
+/// neither many small files nor many folders fit where their sizes alone would.
 struct Room {
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;  ///< inodes: files and folders
@@ -59,9 +60,9 @@ class TakenRoom {
     files_.fetch_sub(less.files, std::memory_order_relaxed);
   }
   /// quota_mutex is held from the look at what a folder holds until what is added is taken, and
-  /// quotas counts what the sessions under way may still add to each folder.
+  /// quotas counts what the sessions under way may still add to each folder, whatever its path.
   std::mutex quota_mutex;
-  std::map<std::string, std::uint64_t> quotas;
+  std::map<std::pair<dev_t, ino_t>, std::uint64_t> quotas;
 
  private:
   // Counts alone: they order nothing.
@@ -83,7 +84,7 @@ struct DestinationOptions {
   bool is_room_unchecked = false;  ///< take_room refuses nothing
   /// Of all sessions of this process; null: of this one.
   std::shared_ptr<TakenRoom> room;
-  /// What the folder may hold, with all below it, on the disk; 0: no bound.
+  /// What the folder may hold, with all below it, as Room counts; 0: no bound.
   std::uint64_t quota_bytes = 0;
   /// The session goes on in this process: a source changed.
   bool is_again = false;
@@ -136,6 +137,11 @@ class Destination {
   /// held against the disk. give_room: so much was used, or will not be. Syscalls: fstatvfs.
   [[nodiscard]] Result<void> take_room(const Room& needed);
   void give_room(const Room& room) noexcept { options_.room->give(room); }
+  /// on_disk is what a name with `size` bytes of content takes of the disk.
+  [[nodiscard]] std::uint64_t on_disk(std::uint64_t size) const noexcept {
+    return std::max<std::uint64_t>(size / name_bytes_ + (size % name_bytes_ != 0 ? 1 : 0), 1) *
+           name_bytes_;
+  }
 
  private:
   explicit Destination(DestinationOptions options);
@@ -150,8 +156,10 @@ class Destination {
   std::optional<disk::OpenedFolders> opened_;                        // from open() on
   std::optional<NameProbe> names_;                                   // as well
   std::unordered_map<std::string, std::vector<std::string>> stems_;  // by path
-  std::uint64_t quota_taken_ = 0;  // of options_.room->quotas, by its mutex
-  std::uint64_t held_bytes_ = 0;   // by the folder when the session began
+  std::uint64_t quota_taken_ = 0;    // of options_.room->quotas, by its mutex
+  std::uint64_t name_bytes_ = 4096;  // a block of the file system
+  std::pair<dev_t, ino_t> folder_{};
+  std::uint64_t held_bytes_ = 0;  // by the folder when the session began
   bool is_held_known_ = false;
 };
 

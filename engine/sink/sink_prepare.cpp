@@ -355,13 +355,19 @@ Result<void> SinkVolume::take_room() {
     needs_inode_[entry] = needs_inode_[entry] && is_wanted(entry) && !is_there(entry);
     needed.files += needs_inode_[entry] ? 1 : 0;
     if (!is_wanted(entry)) continue;
-    needed.bytes += manifest_.files[entry].size;  // the sum was checked by validate()
+    // The sum of the sizes was checked by validate(), and a name adds a block at most.
+    needed.bytes += manifest_.files[entry].size + slack_of(entry);
     for (const Claim& claim : claims_of(entry))
       needed.bytes -= block_length_at(manifest_.files[entry].size, claim.block * block_bytes);
   }
   ONEHOP_TRYV(destination_->take_room(needed));
   room_ = needed;
   return success();
+}
+
+std::uint64_t SinkVolume::slack_of(std::uint32_t entry) const noexcept {
+  const std::uint64_t size = manifest_.files[entry].size;
+  return needs_inode_[entry] ? destination_->on_disk(size) - size : 0;
 }
 
 void SinkVolume::count_written(std::uint64_t bytes) noexcept {
@@ -372,6 +378,7 @@ void SinkVolume::count_written(std::uint64_t bytes) noexcept {
 
 void SinkVolume::count_made(std::uint32_t entry) noexcept {
   if (!needs_inode_[entry]) return;
+  count_written(slack_of(entry));
   needs_inode_[entry] = false;
   --room_.files;
   destination_->give_room({.files = 1});

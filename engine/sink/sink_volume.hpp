@@ -216,6 +216,8 @@ class SinkVolume {
   [[nodiscard]] HeldBlock hash(std::span<const std::byte> content);
   void claim(std::uint32_t entry, Found found);
   [[nodiscard]] Result<void> take_room();
+  /// What an entry that has to be made takes of the disk beside its content.
+  [[nodiscard]] std::uint64_t slack_of(std::uint32_t entry) const noexcept;
   void make_pack();
 
   const std::shared_ptr<Destination> destination_;

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """A receiver that is always there, over loopback: service_program_test.py ONEHOP [WORD].
 
-Goal:   `recv --service` serves paired devices alone, several at once, and asks nobody. No device
-        gets more into its folder than its quota. It tells systemd, a program and a file what it
-        did. A sender goes on when its receiver comes back.
+Goal:   `recv --service` serves paired devices alone, several at once, and asks nobody. It tells
+        systemd, a program and a file what it did. A sender goes on when its receiver comes back.
 Method: the real program at all ends, each with a folder of devices of its own; a socket of the test
         in systemd's place.
 Bounds: those of the service at rest are the project's: 2 wake-ups a second, and 20 MiB, before its
@@ -161,27 +160,6 @@ def test_K11_paired_devices_alone_and_nobody_is_asked(onehop) -> None:
         file.write_bytes(b"another")
         there = world.send_as("ann", file)
         check(there.code() == REFUSED, f"what a person would be asked is refused: {there.text()}")
-
-
-def test_K11_a_quota_holds_for_all_sessions(onehop) -> None:
-    with Served(onehop) as world:
-        world.done("bob", "peers", "set", "ann", "--quota", "30MB")
-        listed = world.done("bob", "peers", "--json").events("device")
-        check({one["quota_bytes"] for one in listed} == {30 * MB, None}, f"{listed}")
-        world.serve("--quota", "1MB")
-        large = world.files_of(2 * MB, "large.bin")
-        refused = world.send_as("eve", large)
-        check(refused.code() == REFUSED and "the quota is 1" in refused.text(), refused.text())
-        check(world.send_as("ann", large).code() == DONE, "a device may have a quota of its own")
-        paths = [world.files_of(12 * MB, f"file{i}.bin") for i in range(4)]
-        senders = [world.send_as("ann", path, "--max-rate", "100Mbit") for path in paths]
-        codes = sorted(sender.code() for sender in senders)
-        check(codes == [DONE, DONE, REFUSED, REFUSED], f"two fit beside what is there: {codes}")
-        held = sum(path.stat().st_size for path in (world.work / "of-ann").iterdir())
-        check(held <= 30 * MB, f"{held} bytes are there")
-        (world.work / "of-ann" / "large.bin").unlink()
-        check(world.send_as("ann", world.files_of(3 * MB, "next.bin")).code() == DONE,
-              "what was removed is room again")
 
 
 def test_a_program_is_run_after_each_session(onehop) -> None:
