@@ -324,7 +324,7 @@ def relay(address) -> Iterator[Any]:
 
 
 def ask(address, *parts) -> bytes:
-    """ask says that to a receiver, and gives all that it answers."""
+    """ask says that to a receiver, which may close before all is said, and gives its answer."""
     host, port = address.split(":")
     heard = b""
     with socket.create_connection((host, int(port)), timeout=10) as peer:
@@ -332,6 +332,7 @@ def ask(address, *parts) -> bytes:
             for part in parts:
                 peer.sendall(part)
             peer.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
             while data := peer.recv(65536):
                 heard += data
     return heard
