@@ -16,11 +16,11 @@ namespace onehop::sim {
 namespace {
 
 constexpr double capacity_mbps = 400;
-constexpr double quick_us = 100, slow_us = 1e6;
+constexpr double quickest_us = 10, quick_us = 100, slow_us = 1e6;
 
-enum class World { well, dead, slow, wrong, unfair, fast };
-constexpr std::array worlds{World::well,  World::dead,   World::slow,
-                            World::wrong, World::unfair, World::fast};
+enum class World { well, dead, slow, wrong, unfair, fast, quick };
+constexpr std::array worlds{World::well,   World::dead, World::slow, World::wrong,
+                            World::unfair, World::fast, World::quick};
 
 bool is_active(const FlowSpec& flow, double at_s) {
   return at_s >= flow.start_s && (flow.stop_s <= 0 || at_s < flow.stop_s);
@@ -41,7 +41,9 @@ double share_at(const RunSpec& spec, std::size_t i, double at_s, World world) {
 }
 
 FlowResult flow_result(const RunSpec& spec, std::size_t i, World world) {
-  const double delay_us = world == World::slow ? slow_us : quick_us;
+  const double delay_us = world == World::slow    ? slow_us
+                          : world == World::quick ? quickest_us
+                                                  : quick_us;
   const Spread spread{delay_us, delay_us, delay_us, delay_us, delay_us, 1};
   const bool is_dead = world == World::dead;
   const double share = share_of(i, static_cast<double>(spec.flows.size()), world);

@@ -28,11 +28,13 @@ struct LinkSpec {
   double ip_loss = 0;   ///< per packet above the receiver's MAC; nobody below us repeats it
   std::uint32_t mac_queue_frames = 500;
   std::uint32_t station_queue_frames = 0;  ///< "ap": the stations' MAC queue; 0: as the router's
-  std::string qdisc = "fq_codel";          ///< "fq_codel" (ns-3's default), "fifo", "none"
-  std::uint32_t qdisc_frames = 1000;       ///< of "fifo"
-  bool counts_stations = false;  ///< senders know how many links are active on the channel
-  bool hides_senders = false;    ///< "pairs": even nodes do not hear each other; "ap": stations
-  std::uint32_t rts_bytes = 0;   ///< frames above this ask first (RTS/CTS); 0: none does
+  /// "fq_codel" (ns-3's default), "fifo", "pfifo_fast" (three bands by priority: what phones have),
+  /// "none".
+  std::string qdisc = "fq_codel";
+  std::uint32_t qdisc_frames = 1000;  ///< of "fifo" and "pfifo_fast"
+  bool counts_stations = false;       ///< senders know how many links are active on the channel
+  bool hides_senders = false;   ///< "pairs": even nodes do not hear each other; "ap": stations
+  std::uint32_t rts_bytes = 0;  ///< frames above this ask first (RTS/CTS); 0: none does
   std::string scheduler =
       "fcfs";  ///< of the MAC queue: "fcfs" (ns-3's default) or "round-robin" by station
 };

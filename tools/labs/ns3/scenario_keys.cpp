@@ -93,7 +93,7 @@ Result<void> read_link(const toml::table& table, const std::string& where, LinkS
                {"ip_loss", number(link.ip_loss, 0, 0.9)},
                {"mac_queue_frames", number(link.mac_queue_frames, 1, 1e6)},
                {"station_queue_frames", number(link.station_queue_frames, 0, 1e6)},
-               {"qdisc", text(link.qdisc, {"fq_codel", "fifo", "none"})},
+               {"qdisc", text(link.qdisc, {"fq_codel", "fifo", "pfifo_fast", "none"})},
                {"qdisc_frames", number(link.qdisc_frames, 1, 1e6)},
                {"counts_stations", flag(link.counts_stations)},
                {"hides_senders", flag(link.hides_senders)},

@@ -84,7 +84,7 @@ WifiNet::WifiNet(const LinkSpec& link, std::size_t flows, std::uint32_t payload_
         device->GetMac()->GetTxopQueue(ac)->SetMaxSize(
             ns3::QueueSize(ns3::QueueSizeUnit::PACKETS, link.station_queue_frames));
     }
-    if (link.qdisc == "fifo") frames += link.qdisc_frames;
+    if (link.qdisc == "fifo" || link.qdisc == "pfifo_fast") frames += link.qdisc_frames;
     if (link.qdisc == "fq_codel") frames += fq_codel_frames;
     if (link.scheduler == "round-robin") {
       const Ptr<RoundRobinScheduler> scheduler = ns3::CreateObject<RoundRobinScheduler>();
@@ -264,9 +264,10 @@ void WifiNet::install_ip() {
   if (link_.qdisc != "fq_codel") {
     ns3::TrafficControlHelper control;
     control.Uninstall(devices_);
-    if (link_.qdisc == "fifo") {
-      control.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize",
-                               StringValue(std::to_string(link_.qdisc_frames) + "p"));
+    if (link_.qdisc != "none") {
+      const bool is_fifo = link_.qdisc == "fifo";
+      control.SetRootQueueDisc(is_fifo ? "ns3::FifoQueueDisc" : "ns3::PfifoFastQueueDisc",
+                               "MaxSize", StringValue(std::to_string(link_.qdisc_frames) + "p"));
       control.Install(devices_);
     }
   }
