@@ -145,16 +145,17 @@ FailureText text_of(FileFailure failure) {
 
 }  // namespace
 
-Error file_error(const BlockRef& block, const std::string& name) {
-  const FailureText text = text_of(block.failure);
-  Error error{ExitCode::local_file_error, "transfer " + name, text.cause, text.hint, block.status};
-  if (block.failure == FileFailure::protocol) error.code = ExitCode::internal_error;
-  if (block.failure == FileFailure::digest_mismatch || block.failure == FileFailure::root_mismatch)
+Error file_error(const FileFailed& failed, const std::string& name) {
+  const auto [file, failure, errno_value] = failed;
+  const FailureText text = text_of(failure);
+  Error error{ExitCode::local_file_error, "transfer " + name, text.cause, text.hint, errno_value};
+  if (failure == FileFailure::protocol) error.code = ExitCode::internal_error;
+  if (failure == FileFailure::digest_mismatch || failure == FileFailure::root_mismatch)
     error.code = ExitCode::verification_failed;
   if (error.code != ExitCode::local_file_error) return error;
-  if (has_run_out(block.status)) return ran_out(std::move(error.attempt), block.status);
-  if (block.status != 0) error.cause += ": " + errno_text(block.status);
-  if (block.status == ENOSPC || block.status == EDQUOT)
+  if (has_run_out(errno_value)) return ran_out(std::move(error.attempt), errno_value);
+  if (errno_value != 0) error.cause += ": " + errno_text(errno_value);
+  if (errno_value == ENOSPC || errno_value == EDQUOT)
     error.hint = "Free space there, then run the same command with --on-exist resume";
   return error;
 }
@@ -249,11 +250,14 @@ std::optional<Error> SessionMachine::fault_of(const Event& event) {
       return std::nullopt;
     case EventKind::closed:
       return Error{ExitCode::internal_error, step, "the engine stopped on its own", ""};
-    case EventKind::file_message:
-      if (event.block.kind != FileMessageKind::failed) return std::nullopt;
-      return file_error(event.block, name_of_file(event.block.file));
     default: return std::nullopt;
   }
+}
+
+std::optional<Error> SessionMachine::fault_of(const FileEvent& event) {
+  const auto* const failed = std::get_if<FileFailed>(&event);
+  if (failed == nullptr) return std::nullopt;
+  return file_error(*failed, name_of_file(failed->file));
 }
 
 }  // namespace onehop::session

@@ -37,7 +37,7 @@
 #include <vector>
 
 #include "control/pair/device_hello.hpp"
-#include "engine/base/block.hpp"
+#include "engine/base/file_message.hpp"
 #include "engine/base/result.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/crypto/key_schedule.hpp"

@@ -61,31 +61,19 @@ void RecvMachine::on_proven(Instant) {
 }
 
 Result<void> RecvMachine::take_event(Instant now, const Event& event) {
-  const BlockRef& block = event.block;
-  const bool is_of_file = event.kind == EventKind::file_message;
   if (state_ == State::restarting && event.kind == EventKind::closed) {
     end_restart(now);
     return success();
   }
-  if (state_ == State::restarting && is_of_file && block.kind == FileMessageKind::checkpointed)
-    finish_engine();
-  if (is_of_file && block.kind == FileMessageKind::file_done) take_file_done(block);
-  if (is_of_file && block.kind == FileMessageKind::pack_done) {
-    RecordRun run{.pack = block.file,
-                  .first = static_cast<std::uint32_t>(block.offset),
-                  .count = block.length};
-    if (block.outcome == FileOutcome::name_refused) {
-      run.outcome = RecordOutcome::refused;
-      run.name_fault = static_cast<std::uint8_t>(block.status);
-    } else {
-      run.name_number = static_cast<std::uint16_t>(block.status);
-      if (block.outcome == FileOutcome::kept) run.outcome = RecordOutcome::kept;
-    }
-    if (!take_packed(run))
-      return Error{ExitCode::internal_error, step_, "files are reported as done that cannot be",
-                   ""};
-    if (done_.runs.size() == digests_per_message_max) flush();
-    done_.runs.push_back(run);
+  if (auto fault = fault_of(event)) return std::move(*fault);
+  return success();
+}
+
+Result<void> RecvMachine::take_file_event(Instant, const FileEvent& event) {
+  if (state_ == State::restarting && std::holds_alternative<CheckpointMade>(event)) finish_engine();
+  if (const auto* file = std::get_if<FileFinished>(&event)) take_finished(*file);
+  if (const auto* records = std::get_if<RecordsFinished>(&event)) {
+    ONEHOP_TRYV(take_finished(*records));
   }
   drop_over();
   if (auto fault = fault_of(event)) return std::move(*fault);
@@ -96,19 +84,36 @@ void RecvMachine::flush() {
   if (!done_.runs.empty()) send(std::exchange(done_, {}));
 }
 
-void RecvMachine::take_file_done(const BlockRef& block) {
-  VolumeState* const volume = volumes_.find(block.file);
-  if (volume == nullptr || !volume->has_blocks(block.file) || volume->is_file_done(block.file))
-    return;
-  volume->is_done[block.file - volume->first_file] = true;
+void RecvMachine::take_finished(const FileFinished& finished) {
+  const std::uint32_t file = finished.file;
+  VolumeState* const volume = volumes_.find(file);
+  if (volume == nullptr || !volume->has_blocks(file) || volume->is_file_done(file)) return;
+  volume->is_done[file - volume->first_file] = true;
   --volume->files_left;
-  FileDone done{.file = block.file, .root = block.digest, .outcome = block.outcome};
-  if (is_named(block.outcome))
-    done.name_number = static_cast<std::uint16_t>(block.status);
-  else
-    done.name_fault = static_cast<std::uint8_t>(block.status);
+  const FileDone done{.file = file,
+                      .root = finished.root,
+                      .outcome = finished.outcome,
+                      .name_number = static_cast<std::uint16_t>(finished.name_number),
+                      .name_fault = static_cast<std::uint8_t>(finished.name_fault)};
   send(done);
   report_done(*volume, done);
+}
+
+Result<void> RecvMachine::take_finished(const RecordsFinished& finished) {
+  const RecordRun run{.pack = finished.pack,
+                      .first = finished.first,
+                      .count = finished.count,
+                      .name_number = static_cast<std::uint16_t>(finished.name_number),
+                      .outcome = finished.outcome == FileOutcome::name_refused
+                                     ? RecordOutcome::refused
+                                 : finished.outcome == FileOutcome::kept ? RecordOutcome::kept
+                                                                         : RecordOutcome{},
+                      .name_fault = static_cast<std::uint8_t>(finished.name_fault)};
+  if (!take_packed(run))
+    return Error{ExitCode::internal_error, step_, "files are reported as done that cannot be", ""};
+  if (done_.runs.size() == digests_per_message_max) flush();
+  done_.runs.push_back(run);
+  return success();
 }
 
 Result<void> RecvMachine::take_in_transfer(Instant now, Message& message) {
@@ -146,10 +151,13 @@ Result<void> RecvMachine::take_digests(const BlockDigests& message) {
       bytes_claimed_ -= block_bytes;
       bytes_confirmed_ += block_bytes;
     }
-    command_file(message.is_skipped ? FileMessageKind::skipped : FileMessageKind::digest, item.file,
-                 item.block, item.digest);
-    if (message.is_skipped)
-      skipped_bytes += block_length_at(volume->entry(item.file).size, item.block * block_bytes);
+    const std::uint64_t offset = item.block * block_bytes;
+    if (!message.is_skipped) {
+      act(FileCommand{AnnouncedDigest{item.file, offset, item.digest}});
+      continue;
+    }
+    skip({.offset = offset, .file = item.file, .kind = BlockKind::skipped, .digest = item.digest});
+    skipped_bytes += block_length_at(volume->entry(item.file).size, offset);
   }
   if (skipped_bytes > 0) learn(Skipped{skipped_bytes});
   return success();
@@ -164,8 +172,10 @@ Result<void> RecvMachine::take_holes(const Holes& message) {
     if (offset >= size || run.count > blocks_of(size - offset))
       return violation("the peer announced a hole that the manifest has no room for");
     const std::uint64_t bytes = std::min(run.count * std::uint64_t{block_bytes}, size - offset);
-    command_file(FileMessageKind::hole, run.file, run.first_block, {},
-                 static_cast<std::uint32_t>(bytes));
+    skip({.offset = offset,
+          .file = run.file,
+          .length = static_cast<std::uint32_t>(bytes),
+          .kind = BlockKind::hole});
     learn(HoleAnnounced{run.file, bytes});
   }
   return success();
@@ -177,7 +187,7 @@ Result<void> RecvMachine::take_root(const FileRoot& message) {
   if (is_early || !volumes_.take_root(message.file, message.root))
     return violation("the peer announced a root of a file that it cannot have sent");
   if (volumes_.are_roots_announced()) learn(Phase::verifying);
-  command_file(FileMessageKind::root, message.file, 0, message.root);
+  act(FileCommand{AnnouncedRoot{message.file, message.root}});
   drop_over();
   return success();
 }
@@ -189,7 +199,8 @@ void RecvMachine::begin_restart(Instant now) {
   --restarts_left_;
   learn(Notice{"a file changed while " + peer_name_ +
                " sent it, or cannot be read there: what is left is received anew"});
-  command_file(FileMessageKind::abort, 0, 0, {});
+  act(FileCommand{EndAtCheckpoint{}});
+  command(CommandKind::checkpoint);
   enter(State::restarting, now + limits_.checkpoint, "stop for the sender's changed file");
 }
 

@@ -42,6 +42,7 @@ class RecvMachine final : public SessionMachine {
  private:
   Result<void> take_message(Instant now, Message& message) override;
   Result<void> take_event(Instant now, const Event& event) override;
+  Result<void> take_file_event(Instant now, const FileEvent& event) override;
   void advance(Instant now) override;
   void on_opened(Instant now, const SessionId& fresh_id) override;
   void on_started(Instant now) override;
@@ -70,7 +71,11 @@ class RecvMachine final : public SessionMachine {
   void send_next_claims(Instant now);
   void send_claims(std::size_t entry);
   void end_answer(Instant now);
-  void take_file_done(const BlockRef& block);
+  void take_finished(const FileFinished& finished);
+  [[nodiscard]] Result<void> take_finished(const RecordsFinished& finished);
+  void skip(const BlockRef& block) {
+    act(Command{.kind = CommandKind::skip_block, .block = block});
+  }
   [[nodiscard]] Result<void> take_in_transfer(Instant now, Message& message);
   [[nodiscard]] Result<void> take_digests(const BlockDigests& message);
   [[nodiscard]] Result<void> take_holes(const Holes& message);

@@ -115,28 +115,17 @@ void SendMachine::advance(Instant now) {
   poll_pause_ = pause_->next(now.time_since_epoch(), bytes_done_, bytes_total_);
 }
 
-Result<void> SendMachine::take_event(Instant now, const Event& event) {
+Result<void> SendMachine::take_event(Instant, const Event& event) {
   if (state_ == State::completing) return success();
   if (state_ == State::restarting) {
     end_restart();
     return success();
   }
-  if (may_restart(event)) {
-    begin_restart(now, event.block);
-    return success();
-  }
-  const BlockRef& block = event.block;
-  const bool is_of_file = event.kind == EventKind::file_message;
-  // A block that the peer has already is announced as well: that is how the peer learns that its
-  // copy is right.
-  const bool is_skipped = is_of_file && block.kind == FileMessageKind::skipped;
-  if (event.kind == EventKind::block_sent || is_skipped) {
-    announce(event, is_skipped);
-  } else if (is_of_file && block.kind == FileMessageKind::hole) {
-    announce_hole(block);
-  } else if (is_of_file && block.kind == FileMessageKind::root) {
-    flush();  // a file's root follows its last digest
-    announce_root(now, block);
+  if (event.kind == EventKind::block_sent || event.kind == EventKind::block_skipped) {
+    if (event.block.kind == BlockKind::hole)
+      announce_hole(event.block);
+    else
+      announce(event.block);
   } else if (event.kind == EventKind::all_arrived) {
     learn(Phase::verifying);
   }
@@ -144,25 +133,43 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
   return success();
 }
 
-void SendMachine::announce_root(Instant now, const BlockRef& block) {
-  if (!volumes_.take_root(block.file, block.digest)) return;
-  send(FileRoot{block.file, block.digest});
+Result<void> SendMachine::take_file_event(Instant now, const FileEvent& event) {
+  if (state_ != State::transferring) return success();
+  if (const auto* read = std::get_if<RootRead>(&event)) {
+    flush();  // where a file's digests are at hand they go before its root
+    announce_root(now, *read);
+  }
+  if (const auto* failed = std::get_if<FileFailed>(&event); failed && may_restart(*failed)) {
+    begin_restart(now, *failed);
+    return success();
+  }
+  if (auto fault = fault_of(event)) return std::move(*fault);
+  return success();
+}
+
+void SendMachine::announce_root(Instant now, const RootRead& read) {
+  if (!volumes_.take_root(read.file, read.root)) return;
+  send(FileRoot{read.file, read.root});
   complete_if_over(now);
 }
 
-void SendMachine::announce(const Event& event, bool is_skipped) {
-  bytes_done_ += event.block.length;
-  const VolumeState* const volume = volumes_.find(event.block.file);
-  if (volume == nullptr || volume->is_pack(event.block.file))
+/// A block that the peer has already is announced as well: that is how the peer learns that its
+/// copy is right.
+void SendMachine::announce(const BlockRef& block) {
+  const bool is_skipped = block.kind == BlockKind::skipped;
+  bytes_done_ += block.length;
+  if (is_skipped) learn(Skipped{block.length});
+  const VolumeState* const volume = volumes_.find(block.file);
+  if (volume == nullptr || volume->is_pack(block.file))
     return;  // a pack's records bring their roots
   if (batch_.is_skipped != is_skipped || batch_.digests.size() == digests_per_message_max) flush();
   batch_.is_skipped = is_skipped;
-  batch_.digests.push_back(
-      {event.block.file, event.block.offset / block_bytes, event.block.digest});
+  batch_.digests.push_back({block.file, block.offset / block_bytes, block.digest});
 }
 
 void SendMachine::announce_hole(const BlockRef& run) {
   bytes_done_ += run.length;
+  learn(HoleAnnounced{run.file, run.length});
   if (holes_.runs.size() == digests_per_message_max) flush();
   holes_.runs.push_back(
       {run.file, run.offset / block_bytes, static_cast<std::uint32_t>(blocks_of(run.length))});
@@ -210,12 +217,9 @@ void SendMachine::complete(Instant now) {
 
 // --- a source that changed
 
-bool SendMachine::may_restart(const Event& event) {
-  if (state_ != State::transferring || event.kind != EventKind::file_message ||
-      event.block.kind != FileMessageKind::failed)
-    return false;
-  const VolumeState* const volume = volumes_.find(event.block.file);
-  return volume != nullptr && volume->has_entry(event.block.file);
+bool SendMachine::may_restart(const FileFailed& failed) {
+  const VolumeState* const volume = volumes_.find(failed.file);
+  return volume != nullptr && volume->has_entry(failed.file);
 }
 
 // Both ends stop the data path in order. What the receiver finished until then it says before it
@@ -223,7 +227,7 @@ bool SendMachine::may_restart(const Event& event) {
 //
 // A source that changes gets one more chance: somebody saved it, say. One that changes again is
 // being written to, and one that cannot be read will not be readable soon: the host leaves it out.
-void SendMachine::begin_restart(Instant now, const BlockRef& failed) {
+void SendMachine::begin_restart(Instant now, const FileFailed& failed) {
   flush();
   const std::string& name = volumes_.find(failed.file)->entry(failed.file).name;
   const bool has_changed = failed.failure == FileFailure::source_changed ||

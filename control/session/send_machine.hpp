@@ -44,6 +44,7 @@ class SendMachine final : public SessionMachine {
  private:
   Result<void> take_message(Instant now, Message& message) override;
   Result<void> take_event(Instant now, const Event& event) override;
+  Result<void> take_file_event(Instant now, const FileEvent& event) override;
   void advance(Instant now) override;
   void on_opened(Instant now, const SessionId& fresh_id) override;
   void on_started(Instant now) override;
@@ -69,11 +70,11 @@ class SendMachine final : public SessionMachine {
   void complete_if_over(Instant now);
   [[nodiscard]] Result<void> take_done(Instant now, const FileDone& done);
   [[nodiscard]] Result<void> take_pack_done(Instant now, const PackDone& done);
-  [[nodiscard]] bool may_restart(const Event& event);
-  void announce_root(Instant now, const BlockRef& block);
-  void announce(const Event& event, bool is_skipped);
+  [[nodiscard]] bool may_restart(const FileFailed& failed);
+  void announce_root(Instant now, const RootRead& read);
+  void announce(const BlockRef& block);
   void announce_hole(const BlockRef& run);
-  void begin_restart(Instant now, const BlockRef& failed);
+  void begin_restart(Instant now, const FileFailed& failed);
   void end_restart();
   void complete(Instant now);
   [[nodiscard]] Error busy_error() const;
@@ -95,7 +96,7 @@ class SendMachine final : public SessionMachine {
   BlockDigests batch_;                     // of this turn
   Holes holes_;                            // of this turn
   std::set<std::string> restarted_names_;  // each of them restarts at most once
-  std::optional<BlockRef> unsent_;         // the failure of a file that is not offered again
+  std::optional<FileFailed> unsent_;       // the failure of a file that is not offered again
   bool is_restart_answered_ = false;
   bool is_last_again_ = false;                      // what is offered again is all that is left
   std::uint64_t bytes_total_ = 0, bytes_done_ = 0;  // to announce in all; announced

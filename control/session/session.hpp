@@ -160,11 +160,12 @@ struct DataPlan : DataTerms {
   std::string key_exchange;
 };
 
-/// EngineRings: owned by the host, alive from start_data() until stop_data() returns. The session
-/// produces commands and consumes events.
-struct EngineRings {
+/// SessionRings: owned by the host, alive from start_data() until stop_data() returns. The session
+/// produces commands and consumes events, those of `file` as well.
+struct SessionRings {
   SpscRing<Command>* commands = nullptr;
   SpscRing<Event>* events = nullptr;
+  FileRings* file = nullptr;
 };
 
 // --- What a session reports, besides its Phase and each Event of the engine that it has handled.
@@ -203,7 +204,7 @@ class SessionHost {
 
   /// open_data is called again after an Error that is_way_missing(), until the session ends.
   [[nodiscard]] virtual Result<DataOpened> open_data(const PeerLink& link) = 0;
-  [[nodiscard]] virtual Result<EngineRings> start_data(const DataPlan& plan) = 0;
+  [[nodiscard]] virtual Result<SessionRings> start_data(const DataPlan& plan) = 0;
   /// fall_back switches the running engine to other_io; port number, keys and packet numbers
   /// continue. Once in a session. It may block for milliseconds. Errors: 9.
   [[nodiscard]] virtual Result<void> fall_back() { return success(); }

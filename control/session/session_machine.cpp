@@ -26,17 +26,6 @@ std::optional<Action> SessionMachine::pop_action() {
   return action;
 }
 
-void SessionMachine::command_file(FileMessageKind kind, std::uint32_t file, std::uint64_t block,
-                                  const Digest& digest, std::uint32_t length) {
-  Command command{.kind = CommandKind::file_message};
-  command.block.kind = kind;
-  command.block.file = file;
-  command.block.offset = block * block_bytes;
-  command.block.length = length;
-  command.block.digest = digest;
-  act(command);
-}
-
 // --- inputs
 
 void SessionMachine::on_message(Instant now, Message message) {
@@ -47,17 +36,9 @@ void SessionMachine::on_message(Instant now, Message message) {
 }
 
 void SessionMachine::on_event(Instant now, const Event& event) {
-  const bool is_of_file = event.kind == EventKind::file_message;
   ++events_of_turn_;
   is_engine_closed_ = is_engine_closed_ || event.kind == EventKind::closed;
-  is_file_side_dead_ =
-      is_file_side_dead_ || (is_of_file && event.block.kind == FileMessageKind::failed);
-  if (state_ == State::checkpointing) {
-    if (is_engine_closed_ || is_file_side_dead_ ||
-        (is_of_file && event.block.kind == FileMessageKind::checkpointed))
-      tell_and_finish(now);
-    return;
-  }
+  if (state_ == State::checkpointing && is_engine_closed_) return tell_and_finish(now);
   if (state_ == State::finishing && is_engine_closed_) return conclude();
   if (is_winding_down()) return;
   // Of two rounds at once, as after a fall-back whose first round ended meanwhile, each reports.
@@ -75,6 +56,16 @@ void SessionMachine::on_event(Instant now, const Event& event) {
   }
   if (state_ == State::proving && event.kind == EventKind::path_dead) return end_round(now);
   if (const auto taken = take_event(now, event); !taken) fail(now, taken.error());
+}
+
+void SessionMachine::on_file_event(Instant now, const FileEvent& event) {
+  ++events_of_turn_;
+  is_file_side_dead_ = is_file_side_dead_ || std::holds_alternative<FileFailed>(event);
+  if (state_ == State::checkpointing &&
+      (is_file_side_dead_ || std::holds_alternative<CheckpointMade>(event)))
+    return tell_and_finish(now);
+  if (is_winding_down()) return;
+  if (const auto taken = take_file_event(now, event); !taken) fail(now, taken.error());
 }
 
 void SessionMachine::on_channel_end(Instant now, ChannelEnd end, const std::string& cause) {

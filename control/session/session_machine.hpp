@@ -38,8 +38,8 @@ namespace onehop::session {
 
 using SessionId = std::array<std::byte, crypto::session_id_bytes>;
 
-// --- Actions. Besides these a Message goes to the peer, a Command to the engine, an Accepted and
-// each SessionFact to the host.
+// --- Actions. Besides these a Message goes to the peer, a Command to the engine, a FileCommand to
+// the file thread, an Accepted and each SessionFact to the host.
 struct OpenData {};  ///< ask the host for its port; answered by on_data_opened()
 /// StartData: derive the keys, find the path, have the host start its threads; answered by
 /// on_data_started().
@@ -67,12 +67,12 @@ struct TakeOffered {  ///< receiving: have the host take a volume; an Error of i
 struct ChangePath {
   PathUpdate update;
 };
-using Action =
-    std::variant<Message, Command, SessionFact, Accepted, OpenData, StartData, ChangePath, AskPeer,
-                 FallBack, StopData, WantVolume, OfferAgain, Consider, TakeOffered>;
+using Action = std::variant<Message, Command, FileCommand, SessionFact, Accepted, OpenData,
+                            StartData, ChangePath, AskPeer, FallBack, StopData, WantVolume,
+                            OfferAgain, Consider, TakeOffered>;
 
 /// file_error: what a failure of the file side is to the user. `name` is for people.
-[[nodiscard]] Error file_error(const BlockRef& block, const std::string& name);
+[[nodiscard]] Error file_error(const FileFailed& failed, const std::string& name);
 
 class SessionMachine {
  public:
@@ -85,6 +85,8 @@ class SessionMachine {
   /// on_message takes the peer's next message. Only while can_take_message().
   void on_message(Instant now, Message message);
   void on_event(Instant now, const Event& event);
+  /// on_file_event: only while can_take_file_event().
+  void on_file_event(Instant now, const FileEvent& event);
   /// on_channel_end: the connection has ended, and every message of it was taken.
   void on_channel_end(Instant now, ChannelEnd end, const std::string& cause);
   /// `fresh_id` was never used before: it separates the keys of this offer from all others.
@@ -107,6 +109,10 @@ class SessionMachine {
   [[nodiscard]] std::optional<Action> pop_action();
   [[nodiscard]] Instant next_wakeup(Instant now) const noexcept;
   [[nodiscard]] virtual bool can_take_message() const noexcept;
+  /// can_take_file_event: a sender's file thread reads ahead; its roots wait until data flows.
+  [[nodiscard]] bool can_take_file_event() const noexcept {
+    return role_ == Role::receiver || state_ >= State::transferring;
+  }
   /// has_more_to_send: the next tick sends one more large message. Call it when the connection has
   /// room.
   [[nodiscard]] virtual bool has_more_to_send() const noexcept = 0;
@@ -153,6 +159,7 @@ class SessionMachine {
   // --- what the halves do. An Error ends the session.
   [[nodiscard]] virtual Result<void> take_message(Instant now, Message& message) = 0;
   [[nodiscard]] virtual Result<void> take_event(Instant now, const Event& event) = 0;
+  [[nodiscard]] virtual Result<void> take_file_event(Instant now, const FileEvent& event) = 0;
   /// advance does what a state does by itself.
   virtual void advance(Instant now) = 0;
   virtual void on_opened(Instant now, const SessionId& fresh_id) = 0;
@@ -178,8 +185,6 @@ class SessionMachine {
     actions_.emplace_back(std::in_place_type<SessionFact>, std::move(fact));
   }
   void command(CommandKind kind) { act(Command{.kind = kind}); }
-  void command_file(FileMessageKind kind, std::uint32_t file, std::uint64_t block,
-                    const Digest& digest, std::uint32_t length = 0);
   void start_data(StartData start);
   void begin_proof(Instant now);
   /// finish_engine asks the engine, once, to leave its loop.
@@ -204,6 +209,7 @@ class SessionMachine {
   [[nodiscard]] std::string whose_options(std::string_view text) const;
   /// fault_of turns an event that ends the session into an Error.
   [[nodiscard]] std::optional<Error> fault_of(const Event& event);
+  [[nodiscard]] std::optional<Error> fault_of(const FileEvent& event);
   [[nodiscard]] Error violation(std::string cause) const;
   [[nodiscard]] Error out_of_turn(const Message& message) const;
 
@@ -213,7 +219,8 @@ class SessionMachine {
   State state_ = State::greeting;
   std::string step_;  // what the state is at, for errors
   Instant deadline_ = Instant::max();
-  /// So many events at one look: the ring, which has room for 4096, would be full before the next.
+  /// So many events at one look: a ring, which has room for 2048 or 4096, would be full before the
+  /// next.
   /// Small files that are compared bring two each.
   static constexpr std::size_t events_crowded = 512;
   std::size_t events_of_turn_ = 0;

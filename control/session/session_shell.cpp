@@ -78,6 +78,12 @@ void SessionShell::turn() {
     host_.on_fact(event);
     perform_all();
   }
+  FileEvent file_event;
+  while (rings_ && session_->can_take_file_event() && can_take_event() &&
+         rings_->file->events.pop(file_event)) {
+    session_->on_file_event(monotonic_now(), file_event);
+    perform_all();
+  }
   while (can_take_message()) {
     auto message = channel_->pop();
     if (!message) break;
@@ -120,6 +126,8 @@ void SessionShell::perform(Action& action) {
     channel_->send(*message);
   } else if (const auto* command = std::get_if<Command>(&action)) {
     push_command(*command);
+  } else if (const auto* to_file = std::get_if<FileCommand>(&action)) {
+    push_command(*to_file);
   } else if (const auto* fact = std::get_if<SessionFact>(&action)) {
     host_.on_fact(*fact);
   } else if (std::holds_alternative<OpenData>(action)) {
@@ -137,7 +145,7 @@ void SessionShell::perform(Action& action) {
   } else if (std::holds_alternative<FallBack>(action)) {
     if (const auto fell = host_.fall_back(); !fell)
       return session_->fail(monotonic_now(), fell.error());
-    push_command({.kind = CommandKind::path_update, .path = path_->update()});
+    push_command(Command{.kind = CommandKind::path_update, .path = path_->update()});
   } else if (std::holds_alternative<StopData>(action)) {
     stop_data();
   } else {
@@ -197,7 +205,7 @@ Result<std::string> SessionShell::start_data(const StartData& start) {
       host_.on_fact(Notice{*warning, true});
   ONEHOP_TRY(rings, host_.start_data(plan));
   rings_ = rings;
-  push_command({.kind = CommandKind::path_update, .path = plan.path});
+  push_command(Command{.kind = CommandKind::path_update, .path = plan.path});
   return path_->route().link.name;
 }
 
@@ -228,17 +236,23 @@ void SessionShell::change_path(const PathUpdate& update) {
   if (update.is_link_up)
     if (const auto told = host_.on_path(path_->route().link.name, update); !told)
       return session_->fail(monotonic_now(), told.error());
-  push_command({.kind = CommandKind::path_update, .path = update});
+  push_command(Command{.kind = CommandKind::path_update, .path = update});
 }
 
-void SessionShell::push_command(const Command& command) {
+void SessionShell::push_command(const AnyCommand& command) {
   if (!rings_) return;
   waiting_.push_back(command);
   flush_commands();
 }
 
+/// In order over both rings: what the file thread is told before a checkpoint is in it.
 void SessionShell::flush_commands() {
-  while (!waiting_.empty() && rings_->commands->push(waiting_.front())) waiting_.pop_front();
+  const auto push = [this](const AnyCommand& command) {
+    const auto* to_file = std::get_if<FileCommand>(&command);
+    return to_file != nullptr ? rings_->file->commands.push(*to_file)
+                              : rings_->commands->push(std::get<Command>(command));
+  };
+  while (!waiting_.empty() && push(waiting_.front())) waiting_.pop_front();
 }
 
 }  // namespace onehop::session

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SessionShell: the I/O around a SessionMachine: the connection, the engine's rings, the path and
-// the host. Internal to control/session; session thread only.
+// SessionShell: the I/O around a SessionMachine: the connection, the rings of engine and file
+// thread, the path and the host. Internal to control/session; session thread only.
 //
-//   turn: engine events, path, messages, end of the connection, tick() ─▶ perform the actions
+//   turn: events of engine and files, path, messages, end of connection, tick() ─▶ the actions
 //   wait: until a message, a change of the path, a wake(), or next_wakeup()
 #pragma once
 
@@ -21,7 +21,7 @@ namespace onehop::session {
 
 /// Bytes that may be unsent on the connection before the session waits for the peer to read.
 inline constexpr std::size_t unsent_bytes_max = 4U << 20;
-/// Commands that may wait for room in the engine's ring before the session must stop reading its
+/// Commands that may wait for room in a ring before the session must stop reading its
 /// control connection.
 inline constexpr std::size_t commands_waiting_max = 4096;
 /// When to retry while commands wait for the ring. Longer: each retry passes at most a ring of 1024
@@ -52,9 +52,10 @@ class SessionShell {
   virtual void perform_own(Action& action) = 0;
   /// take_answer passes the machine an answer that came since the last turn.
   virtual void take_answer() {}
-  /// push_command passes a command to the engine as soon as its ring has room; without an engine it
-  /// does nothing.
-  void push_command(const Command& command);
+  using AnyCommand = std::variant<Command, FileCommand>;
+  /// push_command passes a command to the engine or to the file thread as soon as that ring has
+  /// room; without an engine it does nothing.
+  void push_command(const AnyCommand& command);
 
   asio::io_context& io_;
   SessionHost& host_;
@@ -80,8 +81,8 @@ class SessionShell {
 
   SessionMachine* session_ = nullptr;  ///< while run() plays it
   std::uint16_t data_port_ = 0;
-  std::optional<EngineRings> rings_;  ///< while there is an engine
-  std::deque<Command> waiting_;       ///< until the ring has room
+  std::optional<SessionRings> rings_;  ///< while there is an engine
+  std::deque<AnyCommand> waiting_;     ///< until its ring has room
   std::optional<Action> postponed_;
   Instant postponed_until_{};
   std::optional<Instant> postponed_since_;

@@ -65,9 +65,9 @@ class DataPath {
   [[nodiscard]] source::SourceOptions source_options(const session::DataPlan& plan) const;
   /// start_sending starts all threads of a session whose blocks come from `worker`; start_receiving
   /// those of a session whose blocks go to `worker`, for files of these sizes.
-  [[nodiscard]] Result<session::EngineRings> start_sending(
+  [[nodiscard]] Result<session::SessionRings> start_sending(
       const session::DataPlan& plan, std::unique_ptr<disk::FileWorker> worker);
-  [[nodiscard]] Result<session::EngineRings> start_receiving(
+  [[nodiscard]] Result<session::SessionRings> start_receiving(
       const session::DataPlan& plan, std::unique_ptr<disk::FileWorker> worker,
       std::vector<std::uint64_t> sizes);
   /// add_files makes the command that gives the engine of a receiving end its next volume: files
@@ -103,7 +103,7 @@ class DataPath {
   // --- data_path_start.cpp
   [[nodiscard]] Result<void> start_control(const session::DataPlan& plan);
   [[nodiscard]] Result<void> start_trace(const session::DataPlan& plan);
-  [[nodiscard]] Result<session::EngineRings> start_threads(
+  [[nodiscard]] Result<session::SessionRings> start_threads(
       std::unique_ptr<Engine> engine, std::unique_ptr<disk::FileWorker> worker);
   [[nodiscard]] run::SessionKeys keys_of(const session::DataPlan& plan) const;
   /// backend_of: the cipher is the one that both ends agreed on.

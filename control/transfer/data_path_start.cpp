@@ -23,8 +23,8 @@ source::SourceOptions DataPath::source_options(const session::DataPlan& plan) co
   return {disk::sender_slots, pages(), plan.context.digest, plan.compare_key};
 }
 
-Result<session::EngineRings> DataPath::start_sending(const session::DataPlan& plan,
-                                                     std::unique_ptr<disk::FileWorker> worker) {
+Result<session::SessionRings> DataPath::start_sending(const session::DataPlan& plan,
+                                                      std::unique_ptr<disk::FileWorker> worker) {
   ONEHOP_TRYV(start_control(plan));
   run::SenderLoopConfig config;
   config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
@@ -38,9 +38,9 @@ Result<session::EngineRings> DataPath::start_sending(const session::DataPlan& pl
                        std::move(worker));
 }
 
-Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& plan,
-                                                       std::unique_ptr<disk::FileWorker> worker,
-                                                       std::vector<std::uint64_t> sizes) {
+Result<session::SessionRings> DataPath::start_receiving(const session::DataPlan& plan,
+                                                        std::unique_ptr<disk::FileWorker> worker,
+                                                        std::vector<std::uint64_t> sizes) {
   ONEHOP_TRYV(start_control(plan));
   file_sizes_ = std::move(sizes);
   run::ReceiverLoopConfig config;
@@ -133,17 +133,16 @@ Result<void> DataPath::start_trace(const session::DataPlan& plan) {
   return success();
 }
 
-Result<session::EngineRings> DataPath::start_threads(std::unique_ptr<Engine> engine,
-                                                     std::unique_ptr<disk::FileWorker> worker) {
+Result<session::SessionRings> DataPath::start_threads(std::unique_ptr<Engine> engine,
+                                                      std::unique_ptr<disk::FileWorker> worker) {
   account_.facts.file_io = worker->io_name();
-  file_thread_ = std::make_unique<disk::FileThread>(std::move(worker), links_->file_to_engine,
-                                                    links_->engine_to_file);
+  file_thread_ = std::make_unique<disk::FileThread>(std::move(worker), links_->file);
   ONEHOP_TRYV(file_thread_->start());
   ONEHOP_TRY(core, choose_core(settings_.core));
   engine_ = std::move(engine);
   ONEHOP_TRYV(engine_->start({.poll = choice<run::Poll>("--poll", settings_.poll), .core = core}));
   tick();
-  return session::EngineRings{&links_->commands, &links_->events};
+  return session::SessionRings{&links_->commands, &links_->events, &links_->file};
 }
 
 }  // namespace onehop::transfer

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "control/rate/trace.hpp"
+#include "engine/base/file_message.hpp"
 #include "engine/base/latest.hpp"
 #include "engine/run/engine_thread.hpp"
 #include "engine/run/links.hpp"
@@ -17,8 +18,7 @@ namespace onehop::transfer {
 struct SessionLinks {
   // Sized so that no ring is ever what waits: block slots are at most 256, messages come in batches
   // of at most 1000.
-  SpscRing<BlockRef> file_to_engine{1024};
-  SpscRing<BlockRef> engine_to_file{1024};
+  FileRings file;
   SpscRing<Command> commands{1024};
   SpscRing<Event> events{4096};
   Latest<PathReport> report;
@@ -28,7 +28,7 @@ struct SessionLinks {
   Latest<BytesPerSecond> rate_offer;  ///< receiving: what the sender is told to bring at most
 
   [[nodiscard]] run::EngineLinks for_engine() {
-    return {file_to_engine, engine_to_file, commands, events, report, grant};
+    return {file.to_engine, file.from_engine, commands, events, report, grant};
   }
 };
 

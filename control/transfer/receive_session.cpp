@@ -100,7 +100,7 @@ Result<session::DataOpened> ReceiveSession::open_data(const session::PeerLink& l
   return std::move(opened);
 }
 
-Result<session::EngineRings> ReceiveSession::start_data(const session::DataPlan& plan) {
+Result<session::SessionRings> ReceiveSession::start_data(const session::DataPlan& plan) {
   ONEHOP_TRY(io, disk::make_file_io(settings_.file_io));
   std::unique_ptr<sink::SinkVolume> volume = preparer_.take();
   expect(*offer_, volume->is_stream());

@@ -51,7 +51,7 @@ class ReceiveSession : public session::RecvHost {
   void consider(std::shared_ptr<const session::OfferedVolume> offer, const crypto::CompareKey& key,
                 session::Decide decide) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
-  Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
+  Result<session::SessionRings> start_data(const session::DataPlan& plan) override;
   Result<Command> take_volume(const session::OfferedVolume& offer) override;
   void stop_data() noexcept override {
     preparer_.end();

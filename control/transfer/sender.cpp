@@ -56,7 +56,7 @@ class Sender final : public Side, public session::SendHost {
       const std::vector<session::Unsettled>& volumes) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
   void on_accepted(const session::Accepted& accepted) override;
-  Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
+  Result<session::SessionRings> start_data(const session::DataPlan& plan) override;
   void stop_data() noexcept override;
   Result<void> fall_back() override { return path_.fall_back(); }
   Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
@@ -351,7 +351,7 @@ void Sender::on_accepted(const session::Accepted& accepted) {
     accepted_.push_back(std::move(volume));
 }
 
-Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
+Result<session::SessionRings> Sender::start_data(const session::DataPlan& plan) {
   ONEHOP_TRY(io, disk::make_file_io(settings_.file_io));
   ONEHOP_TRYV(set_noack(plan));
   auto source = std::make_unique<source::Source>(path_.source_options(plan), std::move(io));

@@ -34,16 +34,18 @@ enum class CommandKind : std::uint8_t {
                ///< (engine/run/loop_base.hpp)
   start,       ///< the path is proven at both ends: data may flow
   path_update,
-  file_message,  ///< pass `block` on to the file thread, in order
-  add_files,     ///< receiving: the next volume of files, `volume`; before data of it may be sent
-  checkpoint,    ///< stop new data; the file side makes what arrived durable
-  finish,        ///< the session is over: drain and leave the loop
+  skip_block,  ///< receiving: `block` is skipped or a hole: it counts as arrived, and goes on to
+               ///< the file thread, in order
+  add_files,   ///< receiving: the next volume of files, `volume`; before data of it may be sent
+  checkpoint,  ///< sending: stop new data; receiving: have the file thread make durable what
+               ///< arrived, of which it tells the session itself
+  finish,      ///< the session is over: drain and leave the loop
 };
 
 struct Command {
   CommandKind kind = CommandKind::finish;
   PathUpdate path;
-  BlockRef block;
+  BlockRef block;                          ///< of skip_block
   protocol::FileVolume* volume = nullptr;  ///< of add_files; the engine's until is_released()
 };
 
@@ -55,8 +57,8 @@ enum class EventKind : std::uint8_t {
   peer_moved,       ///< receiving: the peer answers at another address; `value`: its port there
   first_data,       ///< sending: the first data frame was given to the port
   block_sent,       ///< sending: the last byte of `block` was sent once; its digest is due
+  block_skipped,    ///< sending: a skipped block or a hole has its turn; it is to be announced
   all_arrived,      ///< sending: the peer has acknowledged every byte
-  file_message,     ///< from the file thread, in order
   feedback_silent,  ///< nothing from the peer for the session's limit (30 s)
   stalled,          ///< the peer is heard, but no file data has come through for the limit
   protocol_error,   ///< the peer broke the protocol; `value` is a wire::Violation

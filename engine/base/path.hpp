@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The types on the links between engine, control thread and session (six links, no other
-// sharing).
+// The types on the links between engine, control thread and session (ten links, no other sharing).
 //
 //   engine ── Latest<PathReport> ──▶ control ── Latest<RateGrant> ──▶ engine
 //   control ── Latest<rate::RateState> ──▶ session ── Latest<Limits> ──▶ control
 //   session ⇄ engine: SpscRing<Command> / SpscRing<Event> (engine/run)
 //   file ⇄ engine: SpscRing<BlockRef> (block.hpp)
+//   session ⇄ file: SpscRing<FileCommand> / SpscRing<FileEvent> (file_message.hpp)
 #pragma once
 
 #include <cstdint>

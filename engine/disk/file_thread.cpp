@@ -34,9 +34,8 @@ Nanos next_nap(Nanos nap, std::size_t moved, Nanos limit) noexcept {
   return std::clamp(nap, nap_min, is_slow ? limit * 2 : limit);
 }
 
-FileThread::FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& to_engine,
-                       SpscRing<BlockRef>& from_engine)
-    : worker_{std::move(worker)}, to_engine_{to_engine}, from_engine_{from_engine} {
+FileThread::FileThread(std::unique_ptr<FileWorker> worker, FileRings& rings)
+    : worker_{std::move(worker)}, rings_{rings} {
   ONEHOP_CHECK(worker_ != nullptr);
 }
 
@@ -59,7 +58,7 @@ void FileThread::run(const std::stop_token& stop) {
   Nanos nap = nap_min;
   std::size_t moved_since_nap = 0;
   while (!stop.stop_requested()) {
-    const std::size_t moved = worker_->turn(monotonic_now(), to_engine_, from_engine_);
+    const std::size_t moved = worker_->turn(monotonic_now(), rings_);
     moved_since_nap += moved;
     if (moved > 0) continue;
     nap = next_nap(nap, moved_since_nap, worker_->nap_max());

@@ -14,9 +14,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "engine/base/block.hpp"
 #include "engine/base/result.hpp"
-#include "engine/base/spsc_ring.hpp"
 #include "engine/disk/file_worker.hpp"
 
 namespace onehop::disk {
@@ -24,8 +22,7 @@ namespace onehop::disk {
 class FileThread {
  public:
   /// The rings outlive the thread. to_engine holds at least the pool's slots.
-  FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& to_engine,
-             SpscRing<BlockRef>& from_engine);
+  FileThread(std::unique_ptr<FileWorker> worker, FileRings& rings);
 
   [[nodiscard]] Result<void> start();  ///< Error: the system refuses a thread
   /// request_stop returns at once. The thread ends after its turn and close().
@@ -40,8 +37,7 @@ class FileThread {
   void run(const std::stop_token& stop);
 
   std::unique_ptr<FileWorker> worker_;
-  SpscRing<BlockRef>& to_engine_;
-  SpscRing<BlockRef>& from_engine_;
+  FileRings& rings_;
   std::atomic<std::uint64_t> naps_total_{0};  // written by the thread only
   std::jthread thread_;                       // last: it ends before what it uses
 };

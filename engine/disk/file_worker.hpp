@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // FileWorker: what a FileThread runs: a Source or a Sink over files, or over memory.
 //
-//   sending     Source, MemorySource ──▶ SpscRing<BlockRef> ──▶ engine
-//   receiving   engine ──▶ SpscRing<BlockRef> ──▶ Sink, MemorySink
+//   sending     Source, MemorySource ──▶ blocks ──▶ engine
+//   receiving   engine ──▶ blocks ──▶ Sink, MemorySink
+//               session ──▶ FileCommand ──▶ both ──▶ FileEvent ──▶ session
 //
 // It is called once per turn of the file thread, which owns it: virtual calls are cheap enough.
 #pragma once
@@ -10,8 +11,8 @@
 #include <cstddef>
 #include <string_view>
 
-#include "engine/base/block.hpp"
-#include "engine/base/spsc_ring.hpp"
+#include "engine/base/file_message.hpp"
+#include "engine/base/units.hpp"
 
 namespace onehop::disk {
 
@@ -32,8 +33,7 @@ class FileWorker {
   virtual ~FileWorker() = default;
 
   /// turn does what can be done now and returns how many blocks and messages moved; 0: nap.
-  virtual std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
-                           SpscRing<BlockRef>& from_engine) = 0;
+  virtual std::size_t turn(Instant now, FileRings& rings) = 0;
   /// nap_max is the longest that the thread may sleep now.
   [[nodiscard]] virtual Nanos nap_max() const noexcept = 0;
   /// close is the last call: what arrived is made durable, where that means something.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/base/fd.hpp"
+#include "engine/base/file_message.hpp"
 #include "engine/base/result.hpp"
 #include "engine/list/manifest.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // LoopBase: what the loops of both ends share.
 //
-//   commands ─▶ next_command()        follow_path(): a new header, MTU or link state
+//   commands ─▶ follow_path(): a new header, MTU or link state
 //   frames   ─▶ decode(), open() ─▶ body in scratch memory         seal() ─▶ port
 //   events   ◀─ report_once(), report_path(), fail(), close_if_finishing()
 //   report   ◀─ publish()
@@ -60,10 +60,6 @@ class LoopBase {
       : port_{port}, protection_{keys}, links_{links}, info_{port.info()} {}
 
   // --- commands
-  /// next_command leaves commands in their ring while the file thread takes nothing.
-  [[nodiscard]] bool next_command(Command& command) noexcept {
-    return links_.to_file.has_room() && links_.commands.pop(command);
-  }
   void follow_path(const PathUpdate& path) noexcept {
     port_.update_path(path);
     info_ = port_.info();  // on another interface it may see less of the queue

@@ -78,9 +78,10 @@ class ReceiverLoop : public LoopBase<P> {
 
   void take_commands(Instant now) noexcept {
     Command command;
-    while (this->next_command(command)) {
+    // They wait while the file thread takes nothing.
+    while (links_.to_file.has_room() && links_.commands.pop(command)) {
       switch (command.kind) {
-        case CommandKind::file_message: on_file_command(now, command.block); break;
+        case CommandKind::skip_block: skip_block(now, command.block); break;
         case CommandKind::prove_path:
           this->start_proof(now, pings_);
           pings_.prove(config_.frame_bytes - wire::overhead_bytes);
@@ -94,9 +95,7 @@ class ReceiverLoop : public LoopBase<P> {
           this->follow_path(command.path);
           if (command.path.mtu_bytes > 0) follow_mtu(command.path.mtu_bytes);
           break;
-        case CommandKind::checkpoint:
-          links_.to_file.put({.kind = FileMessageKind::checkpoint});
-          break;
+        case CommandKind::checkpoint: links_.to_file.put({.kind = BlockKind::checkpoint}); break;
         case CommandKind::finish: phase_ = Phase::finishing; break;
       }
     }
@@ -112,25 +111,18 @@ class ReceiverLoop : public LoopBase<P> {
     feedback_bytes_max_ = std::clamp(mtu_bytes - std::min(headers, mtu_bytes),
                                      wire::feedback_body_bytes_min, wire::feedback_body_bytes_max);
   }
-  /// A block that is on disk already, or in a hole, counts as arrived; the rest is for the file
-  /// thread.
-  void on_file_command(Instant now, const BlockRef& message) noexcept {
-    if (message.kind == FileMessageKind::skipped)
-      receiver_.mark_skipped(message.file, message.offset);
-    if (message.kind == FileMessageKind::hole)
-      for (std::uint64_t at = 0; at < message.length; at += block_bytes)
-        receiver_.mark_skipped(message.file, message.offset + at);
+  /// A block that is on disk already, or in a hole, counts as arrived.
+  void skip_block(Instant now, const BlockRef& block) noexcept {
+    const std::uint64_t bytes = block.kind == BlockKind::hole ? block.length : 1;
+    for (std::uint64_t at = 0; at < bytes; at += block_bytes)
+      receiver_.mark_skipped(block.file, block.offset + at);
     moved_at_ = now;
-    links_.to_file.put(message);
+    links_.to_file.put(block);
   }
 
   void take_from_file() noexcept {
     BlockRef block;
-    while (links_.events.has_room() && links_.from_file.pop(block))
-      if (block.kind == FileMessageKind::block)
-        receiver_.add_free(block);
-      else
-        links_.events.put({.kind = EventKind::file_message, .block = block});
+    while (links_.from_file.pop(block)) receiver_.add_free(block);
   }
 
   /// receive returns false when its limit ended it and more is waiting, or when the sender needs a

@@ -53,7 +53,7 @@ class SenderLoop : public LoopBase<P> {
     take_commands(now);
     receive(now);
     // Before Command start the session does not take what blocks bring about (roots, failures).
-    if (phase_ == Phase::flowing) take_blocks();
+    if (phase_ == Phase::flowing) take_blocks(now);
     const QueueTelemetry queue = port_.tx_queue(now);
     follow_loss(now, queue);
     // While the link is down nothing can be sent, and what is not answered then is not lost.
@@ -88,9 +88,8 @@ class SenderLoop : public LoopBase<P> {
 
   void take_commands(Instant now) noexcept {
     Command command;
-    while (this->next_command(command)) {
+    while (links_.commands.pop(command)) {
       switch (command.kind) {
-        case CommandKind::file_message: links_.to_file.put(command.block); break;
         case CommandKind::prove_path:
           this->start_proof(now, sender_.pings());
           sender_.prove_path(size_.body_bytes());
@@ -105,6 +104,7 @@ class SenderLoop : public LoopBase<P> {
           size_.follow_mtu(command.path.mtu_bytes);
           sender_.set_body_max(size_.body_bytes());
           break;
+        case CommandKind::skip_block:
         case CommandKind::add_files: break;  // a sender sends what it is handed
         case CommandKind::checkpoint: sender_.pause(); break;
         case CommandKind::finish: phase_ = Phase::finishing; break;
@@ -165,20 +165,20 @@ class SenderLoop : public LoopBase<P> {
     if (violation_ == wire::Violation::none) violation_ = violation;
   }
 
-  /// can_take_block: a block or message that waits will be taken by the next turn.
+  /// can_take_block: what waits in the ring will be taken by the next turn.
   [[nodiscard]] bool can_take_block() noexcept {
     return links_.events.has_room() && sender_.unsent_blocks() < blocks_ahead_max;
   }
-  void take_blocks() noexcept {
+  void take_blocks(Instant now) noexcept {
     BlockRef block;
     while (can_take_block() && links_.from_file.pop(block)) {
-      if (block.kind == FileMessageKind::block) {
+      if (block.kind == BlockKind::block) {
         sender_.add_block(block);
-      } else if (block.kind == FileMessageKind::end_of_files) {
+      } else if (block.kind == BlockKind::end_of_files) {
         sender_.end_of_files();
         has_end_ = true;
       } else {
-        links_.events.put({.kind = EventKind::file_message, .block = block});
+        links_.events.put({.kind = EventKind::block_skipped, .at = now, .block = block});
       }
     }
   }

@@ -22,7 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/block.hpp"
+#include "engine/base/file_message.hpp"
 #include "engine/base/units.hpp"
 #include "engine/disk/folder_cache.hpp"
 #include "engine/disk/stage.hpp"

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "engine/base/fd.hpp"
+#include "engine/base/file_message.hpp"
 #include "engine/base/result.hpp"
 #include "engine/disk/confined.hpp"
 #include "engine/disk/journal.hpp"

@@ -20,12 +20,6 @@ constexpr std::size_t messages_per_turn_max = 64;
 constexpr std::size_t announced_early_per_slot = 4;
 }  // namespace
 
-Sink::Writing::Writing(std::unique_ptr<SinkVolume> given)
-    : list{std::move(given)},
-      is_done(list->entries(), false),
-      files_left{
-          static_cast<std::size_t>(std::ranges::count_if(list->actions(), list::has_digests))} {}
-
 Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<disk::FileIo> io,
            const SinkOptions& options)
     : destination_{std::move(destination)},
@@ -37,51 +31,7 @@ Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<disk::FileI
   ONEHOP_CHECK(io_ != nullptr);
 }
 
-void Sink::add(std::unique_ptr<SinkVolume> volume, bool is_last) {
-  ONEHOP_CHECK(volume != nullptr);
-  const std::lock_guard lock{mutex_};
-  added_.push_back({std::move(volume), is_last});
-}
-
-void Sink::take_volumes() {
-  const std::lock_guard lock{mutex_};
-  for (; !added_.empty(); added_.pop_front()) {
-    ONEHOP_CHECK(!has_last_);
-    has_last_ = added_.front().is_last;
-    auto made = std::make_unique<Writing>(std::move(added_.front().volume));
-    Writing& volume = *volumes_.emplace_back(std::move(made));
-    SinkVolume& list = *volume.list;
-    ONEHOP_CHECK(list.first_file() >= end_file_);
-    list.make_way();
-    end_file_ = list.pack_file() + 1;
-    for (const std::uint64_t size : list.block_sizes())
-      if (size != file_without_blocks) blocks_left_ += blocks_of(size);
-    for (auto& [entry, part] : list.parts()) {
-      auto open = std::make_unique<OpenFile>(volume, destination_->options().digest_kind);
-      open->part = std::move(part);
-      const int errno_value = open->part.begin(*destination_);
-      OpenFile& begun = *open;
-      open_.emplace(list.first_file() + entry, std::move(open));
-      if (errno_value != 0) refuse(begun, list.first_file() + entry, errno_value);
-    }
-    list.parts().clear();
-    if (list.is_stream())
-      volume.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
-    volume.records_left = list.pack().entries().size();
-    if (!list.pack().is_empty()) volume.pack = std::make_unique<PackSink>(list, commit_);
-  }
-}
-
-/// The volume that a message is about. Null: it has ended, or there is none.
-Sink::Writing* Sink::volume_of(std::uint32_t file) {
-  if (file >= end_file_) take_volumes();  // it was added before the message was sent
-  const auto at =
-      std::ranges::find_if(volumes_, [&](const auto& volume) { return volume->contains(file); });
-  return at == volumes_.end() ? nullptr : at->get();
-}
-
-std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
-                       SpscRing<BlockRef>& from_engine) {
+std::size_t Sink::turn(Instant now, FileRings& rings) {
   take_volumes();
   if (!has_lent_) {
     has_lent_ = true;
@@ -89,55 +39,73 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
     std::uint32_t slot = 0;
     while (pool_.lend(slot)) outbox_.push_back({.data = pool_.data(slot), .slot = slot});
   }
-  std::size_t moved = 0;
-  BlockRef message;
-  const std::size_t outbox_max = options_.slots + messages_per_turn_max;
-  for (std::size_t i = 0;
-       i < messages_per_turn_max && outbox_.size() < outbox_max && from_engine.pop(message); ++i) {
-    handle(message);
-    ++moved;
-  }
+  // Blocks first: as a rule a digest then finds its block.
+  std::size_t moved = take_blocks(rings);
+  if (has_room()) moved += take_commands(rings, messages_per_turn_max);
   collect(false);
   if (stream_) write_stream();
   if (!is_stopped_) checkpoint_if_due(now);
   if (!is_stopped_) on_pack_failure(commit_.turn(now, finish_folders()));
   tell_packed();
   end_volumes();
-  for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
+  for (; !outbox_.empty() && rings.to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
+  for (; !told_.empty() && rings.events.push(told_.front()); ++moved) told_.pop_front();
   return moved;
 }
 
-void Sink::handle(const BlockRef& message) {
-  using Kind = FileMessageKind;
-  if (message.kind == Kind::checkpoint || message.kind == Kind::abort) return on_stop(message);
-  Writing* const volume = volume_of(message.file);
-  if (volume == nullptr) return on_unknown(message);
-  if (volume->pack && message.file == volume->list->pack_file() &&
-      (message.kind == Kind::block || message.kind == Kind::root))
-    return on_pack(*volume, message);
-  switch (message.kind) {
-    case Kind::block: return on_block(*volume, message);
-    case Kind::digest: return on_digest(*volume, message);
-    case Kind::skipped: return on_skipped(*volume, message);
-    case Kind::hole: return on_hole(*volume, message);
-    case Kind::root: return on_root(*volume, message);
-    default: return fail(message.file, FileFailure::protocol);
+/// has_room: what the next messages bring can wait here.
+bool Sink::has_room() const noexcept {
+  return outbox_.size() < options_.slots + messages_per_turn_max &&
+         told_.size() < messages_per_turn_max;
+}
+
+std::size_t Sink::take_blocks(FileRings& rings) {
+  std::size_t count = 0;
+  BlockRef block;
+  for (; count < messages_per_turn_max && has_room() && rings.from_engine.pop(block); ++count) {
+    // The session said before it asked for a checkpoint what is to be in it.
+    if (block.kind == BlockKind::checkpoint) take_commands(rings, rings.commands.size());
+    take(block);
+  }
+  return count;
+}
+
+std::size_t Sink::take_commands(FileRings& rings, std::size_t count_max) {
+  std::size_t count = 0;
+  FileCommand command;
+  for (; count < count_max && rings.commands.pop(command); ++count)
+    std::visit([this](const auto& said) { take(said); }, command);
+  return count;
+}
+
+void Sink::take(const BlockRef& block) {
+  if (block.kind == BlockKind::checkpoint) return on_checkpoint();
+  Writing* const volume = volume_of(block.file);
+  if (volume == nullptr) {
+    if (block.kind == BlockKind::block) give_back(block);
+    return on_unknown(block.file);
+  }
+  switch (block.kind) {
+    case BlockKind::block:
+      return volume->pack && block.file == volume->list->pack_file() ? on_pack(*volume, block)
+                                                                     : on_block(*volume, block);
+    case BlockKind::skipped: return on_skipped(*volume, block);
+    case BlockKind::hole: return on_hole(*volume, block);
+    default: return fail(block.file, FileFailure::protocol);
   }
 }
 
 /// What comes late of a volume that has ended changes nothing.
-void Sink::on_unknown(const BlockRef& message) {
-  if (message.kind == FileMessageKind::block) give_back(message);
-  if (message.file >= end_file_) fail(message.file, FileFailure::protocol);
+void Sink::on_unknown(std::uint32_t file) {
+  if (file >= end_file_) fail(file, FileFailure::protocol);
 }
 
-bool Sink::is_expected(const Writing& volume, const BlockRef& message) {
-  const std::uint32_t entry = volume.entry_of(message.file);
+bool Sink::is_expected(const Writing& volume, std::uint32_t file, std::uint64_t offset) {
+  const std::uint32_t entry = volume.entry_of(file);
   if (entry >= volume.list->entries() || !volume.list->is_wanted(entry)) return false;
   if (volume.list->pack().contains(entry)) return false;  // of it nothing comes by itself
-  if (message.kind == FileMessageKind::root) return true;
   const std::uint64_t blocks = blocks_of(volume.list->entry(entry).size);
-  return message.offset % block_bytes == 0 && message.offset / block_bytes < blocks;
+  return offset % block_bytes == 0 && offset / block_bytes < blocks;
 }
 
 void Sink::on_block(Writing& volume, const BlockRef& block) {
@@ -146,7 +114,7 @@ void Sink::on_block(Writing& volume, const BlockRef& block) {
   if (is_stopped_) return give_back(block);
   const std::uint64_t index = block.offset / block_bytes;
   const std::uint32_t entry_index = volume.entry_of(block.file);
-  if (!is_expected(volume, block) ||
+  if (!is_expected(volume, block.file, block.offset) ||
       block.length != block_length_at(volume.list->entry(entry_index).size, block.offset)) {
     give_back(block);
     return fail(block.file, FileFailure::protocol);
@@ -175,21 +143,17 @@ void Sink::on_block(Writing& volume, const BlockRef& block) {
   write(*open, block);
 }
 
-/// A block of the volume's pack, or the root over it.
-void Sink::on_pack(Writing& volume, const BlockRef& message) {
-  if (message.kind == FileMessageKind::root) {
-    if (!is_stopped_) on_pack_failure(volume.pack->on_root(message.digest));
-    return;
-  }
+/// A block of the volume's pack.
+void Sink::on_pack(Writing& volume, const BlockRef& block) {
   if (!is_stopped_) {
     const list::Pack& pack = volume.list->pack();
-    ONEHOP_CHECK(message.offset < pack.bytes());  // the engine was given its size
-    ONEHOP_CHECK(message.length == block_length_at(pack.bytes(), message.offset));
+    ONEHOP_CHECK(block.offset < pack.bytes());  // the engine was given its size
+    ONEHOP_CHECK(block.length == block_length_at(pack.bytes(), block.offset));
     --blocks_left_;
-    on_pack_failure(volume.pack->take(message));
-    volume.list->count_written(message.length);
+    on_pack_failure(volume.pack->take(block));
+    volume.list->count_written(block.length);
   }
-  give_back(message);
+  give_back(block);
 }
 
 void Sink::on_pack_failure(const std::optional<PackFailure>& failure) {
@@ -225,83 +189,89 @@ void Sink::write(OpenFile& open, const BlockRef& block) {
 }
 
 /// The file of a block that is announced. Null: that changes nothing, or it failed.
-Sink::OpenFile* Sink::open_announced(Writing& volume, const BlockRef& message) {
+Sink::OpenFile* Sink::open_announced(Writing& volume, std::uint32_t file, std::uint64_t offset) {
   if (is_stopped_) return nullptr;
-  if (!is_expected(volume, message)) {
-    fail(message.file, FileFailure::protocol);
+  if (!is_expected(volume, file, offset)) {
+    fail(file, FileFailure::protocol);
     return nullptr;
   }
-  if (volume.is_done[volume.entry_of(message.file)]) return nullptr;
-  OpenFile* const open = open_file(volume, message.file);
-  return open == nullptr || open->is_settled(message.offset / block_bytes) ? nullptr : open;
+  if (volume.is_done[volume.entry_of(file)]) return nullptr;
+  OpenFile* const open = open_file(volume, file);
+  return open == nullptr || open->is_settled(offset / block_bytes) ? nullptr : open;
 }
 
-void Sink::on_digest(Writing& volume, const BlockRef& message) {
-  OpenFile* const open = open_announced(volume, message);
+void Sink::take(const AnnouncedDigest& announced) {
+  const std::uint32_t file = announced.file;
+  Writing* const volume = volume_of(file);
+  if (volume == nullptr) return on_unknown(file);
+  OpenFile* const open = open_announced(*volume, file, announced.offset);
   if (open == nullptr) return;
   // Of what is there and the same the sender says `skipped`.
-  if (volume.list->is_there(volume.entry_of(message.file)))
-    return fail(message.file, FileFailure::differs);
-  const auto [at, is_new] = open->entries.try_emplace(message.offset / block_bytes);
+  if (volume->list->is_there(volume->entry_of(file))) return fail(file, FileFailure::differs);
+  const auto [at, is_new] = open->entries.try_emplace(announced.offset / block_bytes);
   Entry& entry = at->second;
   entries_total_ += is_new ? 1 : 0;
-  if (entry.has_announced && entry.announced != message.digest)
-    return fail(message.file, FileFailure::protocol);
+  if (entry.has_announced && entry.announced != announced.digest)
+    return fail(file, FileFailure::protocol);
   if (entry.has_announced) return;
-  entry.announced = message.digest;
+  entry.announced = announced.digest;
   entry.has_announced = true;
   const bool is_early =
       !entry.has_own && ++announced_early_ > announced_early_per_slot * options_.slots;
-  if (is_early || entries_total_ > entries_max) return fail(message.file, FileFailure::protocol);
+  if (is_early || entries_total_ > entries_max) return fail(file, FileFailure::protocol);
   if (entry.has_own && entry.own != entry.announced)
-    return fail(message.file, FileFailure::digest_mismatch);
-  settle(message.file);
+    return fail(file, FileFailure::digest_mismatch);
+  settle(file);
 }
 
 /// The sender has a block with this tag and does not send it. Where it is the tag of the block that
 /// is there, the block is the sender's, and its digest is the one that was worked out here.
-void Sink::on_skipped(Writing& volume, const BlockRef& message) {
-  OpenFile* const open = open_announced(volume, message);
+void Sink::on_skipped(Writing& volume, const BlockRef& block) {
+  OpenFile* const open = open_announced(volume, block.file, block.offset);
   if (open == nullptr) return;
   const SinkVolume& list = *volume.list;
-  const std::uint32_t entry_index = volume.entry_of(message.file);
-  const std::uint64_t index = message.offset / block_bytes;
+  const std::uint32_t entry_index = volume.entry_of(block.file);
+  const std::uint64_t index = block.offset / block_bytes;
   const auto held = list.held_block(entry_index, index);
-  const bool is_same = held && held->tag == message.digest;
+  const bool is_same = held && held->tag == block.digest;
   const bool is_compared = list.actions()[entry_index] == list::FileAction::compare;
   if (!is_same && !is_compared)
-    return fail(message.file,
+    return fail(block.file,
                 list.is_there(entry_index) ? FileFailure::differs : FileFailure::protocol);
   // Once only: of what is skipped no frame comes, and it needs no other word.
   if (!open->entries.try_emplace(index).second || ++entries_total_ > entries_max)
-    return fail(message.file, FileFailure::protocol);
+    return fail(block.file, FileFailure::protocol);
   open->is_other = open->is_other || !is_same;
   Entry& entry = open->entries[index];
   if (held) entry.own = entry.announced = held->digest;
   entry.has_own = entry.has_announced = entry.is_stored = true;
-  settle(message.file);
+  settle(block.file);
 }
 
-void Sink::on_root(Writing& volume, const BlockRef& message) {
+void Sink::take(const AnnouncedRoot& announced) {
+  const std::uint32_t file = announced.file;
+  Writing* const volume = volume_of(file);
+  if (volume == nullptr) return on_unknown(file);
   if (is_stopped_) return;
-  if (!is_expected(volume, message)) return fail(message.file, FileFailure::protocol);
-  if (volume.is_done[volume.entry_of(message.file)]) return;
-  OpenFile* const open = open_file(volume, message.file);
+  if (volume->pack && file == volume->list->pack_file())
+    return on_pack_failure(volume->pack->on_root(announced.root));
+  if (!is_expected(*volume, file, 0)) return fail(file, FileFailure::protocol);
+  if (volume->is_done[volume->entry_of(file)]) return;
+  OpenFile* const open = open_file(*volume, file);
   if (open == nullptr) return;
-  if (open->has_root && open->root != message.digest)
-    return fail(message.file, FileFailure::protocol);
+  if (open->has_root && open->root != announced.root) return fail(file, FileFailure::protocol);
   open->has_root = true;
-  open->root = message.digest;
-  finish_if_complete(message.file);
+  open->root = announced.root;
+  finish_if_complete(file);
 }
 
-void Sink::on_stop(const BlockRef& message) {
-  if (message.kind == FileMessageKind::abort)
+void Sink::on_checkpoint() {
+  if (ends_at_checkpoint_)
     close();
   else if (!is_stopped_)
     make_durable();
   tell_held();  // whoever asks offers again what has not been told
-  outbox_.push_back({.kind = FileMessageKind::checkpointed});
+  told_.emplace_back(CheckpointMade{});
 }
 
 /// The state of a file that is not done; nothing when it cannot be opened, which is reported.
@@ -391,8 +361,7 @@ void Sink::refuse(OpenFile& open, std::uint32_t file, int errno_value) {
 void Sink::fail(std::uint32_t file, FileFailure failure, int errno_value) {
   if (is_stopped_) return;
   is_stopped_ = true;
-  outbox_.push_back(
-      {.file = file, .status = errno_value, .kind = FileMessageKind::failed, .failure = failure});
+  told_.emplace_back(FileFailed{file, failure, errno_value});
 }
 
 }  // namespace onehop::sink

@@ -3,12 +3,14 @@
 // a file its final name only when every block and the root have the announced digests.
 //
 //   add() ─▶ volumes, in order; a message finds its own by the file's index on the wire
-//   engine ─▶ block ─▶ own digest ─▶ write ─▶ journal; the buffer goes back to the engine
-//                          │           └─▶ once a second and per 16 MiB: fdatasync of both
-//   engine ─▶ digest ─▶ the same? ─▶ tree
-//   engine ─▶ skipped ─▶ the tag of the block that is there? ─▶ its digest ─▶ tree
-//   engine ─▶ hole ───▶ zeros, or a hole, in the part ─▶ tree
-//   engine ─▶ root ──────────────▶ the tree's? ─▶ sync, rename ─▶ file_done ─▶ engine
+//   engine ──▶ block ─▶ own digest ─▶ write ─▶ journal; the buffer goes back to the engine
+//                           │           └─▶ once a second and per 16 MiB: fdatasync of both
+//   session ─▶ digest ─▶ the same? ─▶ tree
+//   engine ──▶ skipped ─▶ the tag of the block that is there? ─▶ its digest ─▶ tree
+//   engine ──▶ hole ───▶ zeros, or a hole, in the part ─▶ tree
+//   session ─▶ root ──────────────▶ the tree's? ─▶ sync, rename ─▶ FileFinished ─▶ session
+//
+// Blocks and what is announced of them come in any order.
 //
 // A volume ends when all before it have ended, all its files are in place and its pack's root was
 // checked. Then its folders get mode and time, and only then the last message about its files is
@@ -28,8 +30,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/block.hpp"
-#include "engine/base/spsc_ring.hpp"
 #include "engine/crypto/tree.hpp"
 #include "engine/disk/block_pool.hpp"
 #include "engine/disk/file_io.hpp"
@@ -62,14 +62,13 @@ class Sink final : public disk::FileWorker {
   void add(std::unique_ptr<SinkVolume> volume, bool is_last);
 
   /// turn: see FileWorker. The first one lends every buffer.
-  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
-                   SpscRing<BlockRef>& from_engine) override;
-  /// close makes durable what arrived and removes what is empty; abort implies it.
+  std::size_t turn(Instant now, FileRings& rings) override;
+  /// close makes durable what arrived and removes what is empty; the last checkpoint implies it.
   void close() override;
 
-  /// is_over: the last volume has ended, or the Sink failed or was aborted.
+  /// is_over: the last volume has ended, or the Sink failed or had its last checkpoint.
   [[nodiscard]] bool is_over() const noexcept {
-    return (is_stopped_ || is_complete()) && outbox_.empty();
+    return (is_stopped_ || is_complete()) && outbox_.empty() && told_.empty();
   }
   [[nodiscard]] Nanos nap_max() const noexcept override {
     if (stream_ && stream_->held_total() > 0) return disk::nap_max_at_end;
@@ -106,7 +105,7 @@ class Sink final : public disk::FileWorker {
     std::vector<bool> is_done;       // by entry
     std::size_t files_left = 0;
     std::size_t records_left = 0;  // of files_left, those of the pack
-    std::vector<BlockRef> held;    // what is told when it ends
+    std::vector<FileEvent> held;   // what is told when it ends
     std::vector<std::string> folders_made;
     bool are_folders_finishing = false, are_folders_finished = false;
   };
@@ -131,19 +130,22 @@ class Sink final : public disk::FileWorker {
 
   // sink.cpp
   [[nodiscard]] bool is_complete() const noexcept { return has_last_ && volumes_.empty(); }
-  void take_volumes();
-  [[nodiscard]] Writing* volume_of(std::uint32_t file);
-  void handle(const BlockRef& message);
-  void on_unknown(const BlockRef& message);
+  std::size_t take_blocks(FileRings& rings);
+  std::size_t take_commands(FileRings& rings, std::size_t count_max);
+  [[nodiscard]] bool has_room() const noexcept;
+  void take(const BlockRef& block);
+  void take(const AnnouncedDigest& announced);
+  void take(const AnnouncedRoot& announced);
+  void take(const EndAtCheckpoint&) { ends_at_checkpoint_ = true; }
+  void on_unknown(std::uint32_t file);
   void on_block(Writing& volume, const BlockRef& block);
-  void on_pack(Writing& volume, const BlockRef& message);
+  void on_pack(Writing& volume, const BlockRef& block);
   void on_pack_failure(const std::optional<PackFailure>& failure);
-  void on_digest(Writing& volume, const BlockRef& message);
-  void on_skipped(Writing& volume, const BlockRef& message);
-  [[nodiscard]] OpenFile* open_announced(Writing& volume, const BlockRef& message);
-  void on_root(Writing& volume, const BlockRef& message);
-  void on_stop(const BlockRef& message);
-  [[nodiscard]] static bool is_expected(const Writing& volume, const BlockRef& message);
+  void on_skipped(Writing& volume, const BlockRef& block);
+  [[nodiscard]] OpenFile* open_announced(Writing& volume, std::uint32_t file, std::uint64_t offset);
+  void on_checkpoint();
+  [[nodiscard]] static bool is_expected(const Writing& volume, std::uint32_t file,
+                                        std::uint64_t offset);
   [[nodiscard]] OpenFile* open_file(Writing& volume, std::uint32_t file);
   void write(OpenFile& open, const BlockRef& block);
   void on_stored(OpenFile& open, const BlockRef& block);
@@ -160,7 +162,9 @@ class Sink final : public disk::FileWorker {
   void settle_holes(OpenFile& open, std::uint64_t size);
 
   // sink_volumes.cpp
-  void tell(Writing& volume, const BlockRef& done);
+  void take_volumes();
+  [[nodiscard]] Writing* volume_of(std::uint32_t file);
+  void tell(Writing& volume, const FileEvent& done, std::size_t files);
   void tell_packed();
   bool finish_folders();
   void end_volumes();
@@ -183,7 +187,7 @@ class Sink final : public disk::FileWorker {
   void make_durable();
   void keep_progress();
   void finish(std::uint32_t file);
-  [[nodiscard]] bool finish_part(OpenFile& open, std::uint32_t file, BlockRef& done);
+  [[nodiscard]] bool finish_part(OpenFile& open, FileFinished& done);
   void remove_folders_made() noexcept;
 
   const std::shared_ptr<Destination> destination_;
@@ -203,7 +207,8 @@ class Sink final : public disk::FileWorker {
   std::uint64_t stream_bytes_ = 0;      // of the pieces so far
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;  // by index on the wire
   std::vector<BlockRef> writing_;                                      // by slot
-  std::deque<BlockRef> outbox_;
+  std::deque<BlockRef> outbox_;                                        // buffers for the engine
+  std::deque<FileEvent> told_;                                         // for the session
   std::size_t done_total_ = 0;  // files in place, folders too
   /// 2 MiB: 28 ms at 600 Mbit/s, three of the longest naps.
   static constexpr std::uint64_t near_end_blocks = 8;
@@ -217,7 +222,7 @@ class Sink final : public disk::FileWorker {
   std::uint64_t unsynced_bytes_ = 0;  // stored since the last checkpoint began
   std::uint64_t checkpoints_total_ = 0;
   bool has_last_ = false;  // the last volume is or was in volumes_
-  bool has_lent_ = false, is_stopped_ = false, is_closed_ = false;
+  bool has_lent_ = false, ends_at_checkpoint_ = false, is_stopped_ = false, is_closed_ = false;
 };
 
 }  // namespace onehop::sink

@@ -138,46 +138,45 @@ void Sink::finish(std::uint32_t file) {
   Writing& volume = open.volume;
   SinkVolume& list = *volume.list;
   const std::uint32_t entry = volume.entry_of(file);
-  BlockRef done{.file = file,
-                .kind = FileMessageKind::file_done,
-                .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there,
-                .digest = open.root};
+  FileFinished done{.file = file,
+                    .root = open.root,
+                    .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there};
   if (list.is_stream()) {
     done.outcome = FileOutcome::received;
   } else if (list.is_there(entry)) {
-    done.status = static_cast<std::int32_t>(list.delivered_number(entry));
+    done.name_number = list.delivered_number(entry);
     if (!open.is_other && list.has_other(entry))
       if (const auto place = disk::open_place(destination_->root(), list.entry(entry).name, false))
         list.bring_over(entry, place.value().folder.get());
   } else {
-    if (!finish_part(open, file, done)) return;
+    if (!finish_part(open, done)) return;
   }
   volume.is_done[entry] = true;
   open_.erase(at);
-  tell(volume, done);
+  tell(volume, done, 1);
 }
 
 /// False: it failed, which was told.
-bool Sink::finish_part(OpenFile& open, std::uint32_t file, BlockRef& done) {
+bool Sink::finish_part(OpenFile& open, FileFinished& done) {
   const SinkVolume& list = *open.volume.list;
-  const std::uint32_t entry = open.volume.entry_of(file);
+  const std::uint32_t entry = open.volume.entry_of(done.file);
   FinishResult result;
   if (open.fault == 0)
     result = open.part.finish(*destination_, list.entry(entry), list.policy_of(entry));
   if (result.failure != FileFailure::none) {
     if (result.failure == FileFailure::sync_error || result.errno_value == EROFS ||
         !disk::is_entry_fault(result.errno_value)) {
-      fail(file, result.failure, result.errno_value);
+      fail(done.file, result.failure, result.errno_value);
       return false;
     }
     open.fault = result.errno_value;
   }
   if (open.fault != 0) {
     if (open.part.is_open()) open.part.drop();
-    done.status = open.fault;
+    done.name_fault = open.fault;
     done.outcome = FileOutcome::name_refused;
   } else {
-    done.status = static_cast<std::int32_t>(open.part.final_number());
+    done.name_number = open.part.final_number();
     done.outcome = result.is_there ? FileOutcome::there : FileOutcome::received;
   }
   return true;

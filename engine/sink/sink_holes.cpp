@@ -15,7 +15,7 @@ namespace onehop::sink {
 void Sink::on_hole(Writing& volume, const BlockRef& run) {
   if (is_stopped_) return;
   const std::uint32_t entry = volume.entry_of(run.file);
-  if (!is_expected(volume, run)) return fail(run.file, FileFailure::protocol);
+  if (!is_expected(volume, run.file, run.offset)) return fail(run.file, FileFailure::protocol);
   if (volume.is_done[entry]) return;
   SinkVolume& list = *volume.list;
   const std::uint64_t size = list.entry(entry).size, first = run.offset / block_bytes,

@@ -48,7 +48,7 @@ bool Sink::finish_stream(Writing& last) {
   if (result.failure != FileFailure::none)
     fail(last.list->first_file(), result.failure, result.errno_value);
   else
-    for (BlockRef& done : last.held) done.status = static_cast<std::int32_t>(number);
+    for (FileEvent& done : last.held) std::get<FileFinished>(done).name_number = number;
   return !is_stopped_;
 }
 

@@ -1,24 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink, the volumes: what is told of their files, and how they end, in order.
+// Sink, the volumes: how they come, what is told of their files, and how they end, in order.
 //
 //   pack verified, all else in place, all before it as well ─▶ its folders get mode and time, in
 //   the batch of its last records ─▶ what was held is told ─▶ it is dropped
+#include <algorithm>
+#include <utility>
+
 #include "engine/base/check.hpp"
 #include "engine/sink/sink.hpp"
 
 namespace onehop::sink {
 
+Sink::Writing::Writing(std::unique_ptr<SinkVolume> given)
+    : list{std::move(given)},
+      is_done(list->entries(), false),
+      files_left{
+          static_cast<std::size_t>(std::ranges::count_if(list->actions(), list::has_digests))} {}
+
+void Sink::add(std::unique_ptr<SinkVolume> volume, bool is_last) {
+  ONEHOP_CHECK(volume != nullptr);
+  const std::lock_guard lock{mutex_};
+  added_.push_back({std::move(volume), is_last});
+}
+
+void Sink::take_volumes() {
+  const std::lock_guard lock{mutex_};
+  for (; !added_.empty(); added_.pop_front()) {
+    ONEHOP_CHECK(!has_last_);
+    has_last_ = added_.front().is_last;
+    auto made = std::make_unique<Writing>(std::move(added_.front().volume));
+    Writing& volume = *volumes_.emplace_back(std::move(made));
+    SinkVolume& list = *volume.list;
+    ONEHOP_CHECK(list.first_file() >= end_file_);
+    list.make_way();
+    end_file_ = list.pack_file() + 1;
+    for (const std::uint64_t size : list.block_sizes())
+      if (size != file_without_blocks) blocks_left_ += blocks_of(size);
+    for (auto& [entry, part] : list.parts()) {
+      auto open = std::make_unique<OpenFile>(volume, destination_->options().digest_kind);
+      open->part = std::move(part);
+      const int errno_value = open->part.begin(*destination_);
+      OpenFile& begun = *open;
+      open_.emplace(list.first_file() + entry, std::move(open));
+      if (errno_value != 0) refuse(begun, list.first_file() + entry, errno_value);
+    }
+    list.parts().clear();
+    if (list.is_stream())
+      volume.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
+    volume.records_left = list.pack().entries().size();
+    if (!list.pack().is_empty()) volume.pack = std::make_unique<PackSink>(list, commit_);
+  }
+}
+
+/// The volume that a message is about. Null: it has ended, or there is none.
+Sink::Writing* Sink::volume_of(std::uint32_t file) {
+  if (file >= end_file_) take_volumes();  // it was added before the message was sent
+  const auto at =
+      std::ranges::find_if(volumes_, [&](const auto& volume) { return volume->contains(file); });
+  return at == volumes_.end() ? nullptr : at->get();
+}
+
 /// Tells of files that are in place, but of a volume's last ones only when it ends.
-void Sink::tell(Writing& volume, const BlockRef& done) {
-  const std::size_t count = done.kind == FileMessageKind::pack_done ? done.length : 1;
-  ONEHOP_CHECK(count <= volume.files_left);
-  volume.files_left -= count;
-  if (done.kind == FileMessageKind::pack_done) volume.records_left -= count;
-  done_total_ += count;
+void Sink::tell(Writing& volume, const FileEvent& done, std::size_t files) {
+  ONEHOP_CHECK(files <= volume.files_left);
+  volume.files_left -= files;
+  done_total_ += files;
   if (volume.files_left == 0)
     volume.held.push_back(done);
   else
-    outbox_.push_back(done);
+    told_.push_back(done);
 }
 
 /// Takes what the commit thread has done: runs of packed files that are in place, folders that have
@@ -36,15 +86,17 @@ void Sink::tell_packed() {
       volume->is_done[entry] = true;
       volume->list->count_made(entry);  // of a folder; a file's was counted in the stage
     }
+    volume->records_left -= run->count;
     tell(*volume,
-         {.offset = run->first,
-          .file = volume->list->pack_file(),
-          .length = run->count,
-          .status = run->fault != 0 ? run->fault : static_cast<std::int32_t>(run->name_number),
-          .kind = FileMessageKind::pack_done,
-          .outcome = run->fault != 0 ? FileOutcome::name_refused
-                     : run->is_kept  ? FileOutcome::kept
-                                     : FileOutcome::received});
+         RecordsFinished{.pack = volume->list->pack_file(),
+                         .first = run->first,
+                         .count = run->count,
+                         .outcome = run->fault != 0 ? FileOutcome::name_refused
+                                    : run->is_kept  ? FileOutcome::kept
+                                                    : FileOutcome::received,
+                         .name_number = run->fault != 0 ? 0 : run->name_number,
+                         .name_fault = run->fault},
+         run->count);
   }
 }
 
@@ -69,7 +121,7 @@ void Sink::end_volumes() {
     if (oldest.pack && oldest.pack->has_folders() && !oldest.are_folders_finished) return;
     if (stream_ && has_last_ && volumes_.size() == 1 && !finish_stream(oldest)) return;
     if (!oldest.are_folders_finishing) oldest.list->discard_left();
-    outbox_.insert(outbox_.end(), oldest.held.begin(), oldest.held.end());
+    told_.insert(told_.end(), oldest.held.begin(), oldest.held.end());
     volumes_.pop_front();
   }
 }
@@ -77,7 +129,7 @@ void Sink::end_volumes() {
 /// Of volumes that will not end: their files are in place all the same.
 void Sink::tell_held() {
   for (const auto& volume : volumes_) {
-    outbox_.insert(outbox_.end(), volume->held.begin(), volume->held.end());
+    told_.insert(told_.end(), volume->held.begin(), volume->held.end());
     volume->held.clear();
   }
 }

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "engine/base/block.hpp"
+#include "engine/base/file_message.hpp"
 #include "engine/base/zeroed_array.hpp"
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/tree.hpp"

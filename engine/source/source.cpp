@@ -13,8 +13,6 @@
 namespace onehop::source {
 
 namespace {
-// Messages taken per turn. Bounds the time until reads are collected again.
-constexpr std::size_t messages_per_turn_max = 64;
 // With more messages waiting the Source reads no further: empty files would fill the outbox.
 constexpr std::size_t outbox_max = 64;
 
@@ -38,46 +36,31 @@ void Source::add(SourceVolume volume) {
   added_.push_back(std::move(volume));
 }
 
-std::size_t Source::turn(Instant, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
-  std::size_t moved = take_messages(from_engine);
-  moved += flush(to_engine);
-  const std::size_t waiting = data_waiting(to_engine);
+std::size_t Source::turn(Instant, FileRings& rings) {
+  std::size_t moved = 0;
+  for (BlockRef block; rings.from_engine.pop(block); ++moved) pool_.give_back(block.slot);
+  moved += flush(rings);
+  const std::size_t waiting = data_waiting(rings.to_engine);
   const std::size_t submitted = submit_reads(waiting);
   if (submitted > 0) read_ahead_.on_fill(waiting);
   moved += submitted;
   collect_reads();
   moved += hand_over();
   drop_volumes();
-  return moved + flush(to_engine);
+  return moved + flush(rings);
 }
 
-std::size_t Source::take_messages(SpscRing<BlockRef>& from_engine) {
+std::size_t Source::flush(FileRings& rings) {
   std::size_t count = 0;
-  BlockRef message;
-  while (count < messages_per_turn_max && from_engine.pop(message)) {
-    ++count;
-    if (message.kind == FileMessageKind::block) {
-      pool_.give_back(message.slot);
-    } else if (message.kind == FileMessageKind::checkpoint ||
-               message.kind == FileMessageKind::abort) {
-      is_over_ = is_over_ || message.kind == FileMessageKind::abort;
-      outbox_.push_back({.kind = FileMessageKind::checkpointed});  // nothing outlives the process
-    }
-  }
-  return count;
-}
-
-std::size_t Source::flush(SpscRing<BlockRef>& to_engine) {
-  std::size_t count = 0;
-  while (!outbox_.empty() && to_engine.push(outbox_.front())) {
+  for (; !outbox_.empty() && rings.to_engine.push(outbox_.front()); ++count) {
     in_ring_.push_back(has_data(outbox_.front()));
     outbox_.pop_front();
-    ++count;
   }
+  for (; !told_.empty() && rings.events.push(told_.front()); ++count) told_.pop_front();
   return count;
 }
 
-/// Blocks with data that the engine has not taken. A digest or a root keeps no block ready: small
+/// Blocks with data that the engine has not taken. One that is skipped keeps no block ready: small
 /// files that are only compared go as fast as they are read.
 std::size_t Source::data_waiting(const SpscRing<BlockRef>& to_engine) {
   while (in_ring_.size() > to_engine.size()) in_ring_.pop_front();
@@ -120,9 +103,8 @@ bool Source::pack_next(std::size_t& count) {
   ++next_entry_;
   count += outbox_.size() - unsent;
   if (volume.pack.is_over())
-    outbox_.push_back({.file = list::pack_file(volume.list.files->manifest, volume.list.first_file),
-                       .kind = FileMessageKind::root,
-                       .digest = volume.pack.root()});
+    told_.emplace_back(RootRead{
+        list::pack_file(volume.list.files->manifest, volume.list.first_file), volume.pack.root()});
   return true;
 }
 
@@ -154,7 +136,8 @@ std::size_t Source::submit_reads(std::size_t waiting) {
   std::uint32_t slot = 0;
   const auto has_room = [&] {
     const auto unsent = static_cast<std::size_t>(std::ranges::count_if(outbox_, has_data));
-    return outbox_.size() < outbox_max && waiting + unsent + reads_.size() < read_ahead_.blocks();
+    return outbox_.size() + told_.size() < outbox_max &&
+           waiting + unsent + reads_.size() < read_ahead_.blocks();
   };
   while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
     if (!is_file_open_) {
@@ -194,7 +177,7 @@ bool Source::submit_hole() {
   reads_.push_back({.block = {.offset = offset,
                               .file = file,
                               .length = static_cast<std::uint32_t>(bytes),
-                              .kind = FileMessageKind::hole},
+                              .kind = BlockKind::hole},
                     .is_done = true});
   pass_blocks(blocks);
   return true;
@@ -228,7 +211,7 @@ void Source::pass_blocks(std::uint64_t count) {
 /// Everything that was added is read.
 void Source::end_if_last() {
   if (!has_last_ || !reads_.empty()) return;
-  outbox_.push_back({.kind = FileMessageKind::end_of_files});
+  outbox_.push_back({.kind = BlockKind::end_of_files});
   is_over_ = true;
 }
 
@@ -281,7 +264,7 @@ std::size_t Source::hand_over() {
     reads_.pop_front();
     ++first_tag_;
     ++count;
-    const bool is_hole = read.block.kind == FileMessageKind::hole;
+    const bool is_hole = read.block.kind == BlockKind::hole;
     if (is_over_ && !is_hole) pool_.give_back(read.block.slot);
     if (is_over_) continue;
     if (is_hole)
@@ -311,7 +294,7 @@ void Source::finish_block(const Read& read) {
     return pool_.give_back(block.slot);
   if (const auto tag = tag_if_held(block)) {
     pool_.give_back(block.slot);
-    block.kind = FileMessageKind::skipped;
+    block.kind = BlockKind::skipped;
     block.data = nullptr;
     block.digest = *tag;
   }
@@ -333,7 +316,7 @@ void Source::finish_hole(const BlockRef& run) {
     BlockRef block{.offset = offset,
                    .file = run.file,
                    .length = block_length_at(size, offset),
-                   .kind = FileMessageKind::skipped};
+                   .kind = BlockKind::skipped};
     tree_.add(disk::zero_digest(options_.digest_kind, block.length));
     const auto tag = tag_if_held(block);
     if (!tag) continue;
@@ -347,7 +330,7 @@ void Source::finish_hole(const BlockRef& run) {
 }
 
 void Source::end_file(std::uint32_t file) {
-  outbox_.push_back({.file = file, .kind = FileMessageKind::root, .digest = tree_.root()});
+  told_.emplace_back(RootRead{file, tree_.root()});
   tree_ = crypto::DigestTree{options_.digest_kind};
   source_file(file).fd.close();
 }
@@ -388,8 +371,7 @@ std::optional<Digest> Source::tag_if_held(const BlockRef& block) {
 
 void Source::fail(std::uint32_t file, FileFailure failure, int errno_value) {
   if (is_over_) return;
-  outbox_.push_back(
-      {.file = file, .status = errno_value, .kind = FileMessageKind::failed, .failure = failure});
+  told_.emplace_back(FileFailed{file, failure, errno_value});
   is_over_ = true;
 }
 

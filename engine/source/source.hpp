@@ -6,7 +6,7 @@
 //    ▲                                                        │ the peer has it: skipped, by tag
 //    │                                                        │ it lies in a hole: not read, hole
 //    └──────────── block given back ◀── engine                └─▶ after a file's last block:
-//                                                                 fence, root
+//                                                                 fence, root ─▶ session
 //
 // One file thread (FileThread) owns and calls it; volumes come from any thread. It sleeps nowhere,
 // and it waits for the disk only where the kind of I/O does. A file whose fence changed is a
@@ -18,8 +18,6 @@
 #include <mutex>
 #include <optional>
 
-#include "engine/base/block.hpp"
-#include "engine/base/spsc_ring.hpp"
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/tree.hpp"
 #include "engine/disk/block_pool.hpp"
@@ -50,11 +48,12 @@ class Source final : public disk::FileWorker {
 
   /// turn: see FileWorker. Without a volume it moves nothing. Syscalls: those of FileIo; per file
   /// fstat, pread, posix_fadvise, openat2; of a file with holes lseek.
-  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
-                   SpscRing<BlockRef>& from_engine) override;
+  std::size_t turn(Instant now, FileRings& rings) override;
 
-  /// is_over: everything was handed over, or it failed or was aborted. turn() still takes buffers.
-  [[nodiscard]] bool is_over() const noexcept { return is_over_ && outbox_.empty(); }
+  /// is_over: everything was handed over, or it failed. turn() still takes buffers.
+  [[nodiscard]] bool is_over() const noexcept {
+    return is_over_ && outbox_.empty() && told_.empty();
+  }
   /// A nap that ends late holds up the volume that has come, and all behind it.
   [[nodiscard]] Nanos nap_max() const noexcept override {
     return is_waiting_ ? disk::nap_max_at_end : disk::nap_max_reading;
@@ -76,8 +75,7 @@ class Source final : public disk::FileWorker {
     PackSource pack;
   };
 
-  std::size_t take_messages(SpscRing<BlockRef>& from_engine);
-  std::size_t flush(SpscRing<BlockRef>& to_engine);
+  std::size_t flush(FileRings& rings);
   /// waiting: what the engine has not taken from the ring.
   std::size_t submit_reads(std::size_t waiting);
   std::size_t hand_over();
@@ -117,8 +115,9 @@ class Source final : public disk::FileWorker {
   // In file order; the front is handed over first. A read's tag is first_tag_ + its place here.
   std::deque<Read> reads_;
   std::uint64_t first_tag_ = 0;
-  // What the ring had no room for. Bounded by the pool, one message per file in it, and one hole.
+  // What the rings had no room for. Bounded by the pool, one message per file in it, and one hole.
   std::deque<BlockRef> outbox_;
+  std::deque<FileEvent> told_;
   std::deque<bool> in_ring_;    // of each message there: has it data
   std::size_t next_entry_ = 0;  // of the last volume: being read, or the next to be
   std::uint64_t read_block_ = 0;

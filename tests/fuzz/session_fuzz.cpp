@@ -23,12 +23,25 @@ std::uint64_t fuzz::accepted_total = 0;
 
 namespace {
 
-enum Step : std::uint8_t { message, event, wait, decide, path, interrupt, channel_end, step_count };
+enum Step : std::uint8_t {
+  message,
+  event,
+  file_event,
+  wait,
+  decide,
+  path,
+  interrupt,
+  channel_end,
+  step_count
+};
+// What happen() says of the file thread: places in FileEvent.
+enum FileStep : std::uint8_t { root_read, file_finished, records_finished, checkpoint, failed };
+constexpr std::uint8_t skipped_hole = 0, proven = 1, sent = 2;  // places in `events`
 constexpr std::array<EventKind, 11> events{
-    EventKind::file_message, EventKind::path_proven,     EventKind::block_sent,
-    EventKind::all_arrived,  EventKind::path_dead,       EventKind::first_data,
-    EventKind::stalled,      EventKind::feedback_silent, EventKind::port_refused,
-    EventKind::port_failed,  EventKind::peer_heard};
+    EventKind::block_skipped, EventKind::path_proven,     EventKind::block_sent,
+    EventKind::all_arrived,   EventKind::path_dead,       EventKind::first_data,
+    EventKind::stalled,       EventKind::feedback_silent, EventKind::port_refused,
+    EventKind::port_failed,   EventKind::peer_heard};
 
 list::Manifest some_files() {
   return {
@@ -61,6 +74,7 @@ class Play {
     switch (step) {
       case message: take_message(in); break;
       case event: take_event(in); break;
+      case file_event: take_file_event(in); break;
       case wait: now_ += 10ms * in.u16(); break;
       case decide:
         if (end_.considered) end_.decide(now_);
@@ -127,14 +141,25 @@ class Play {
   void take_event(ByteReader& in) {
     Event made{.kind = events[in.u8() % events.size()]};
     made.value = in.u8();
-    made.block.kind = static_cast<FileMessageKind>(in.u8() % 12);
+    made.block.kind = static_cast<BlockKind>(in.u8() % 5);
     made.block.file = in.u8() % 6;
     made.block.offset = std::uint64_t{in.u8()} * block_bytes;
-    made.block.failure = static_cast<FileFailure>(in.u8() % 13);
-    made.block.outcome = static_cast<FileOutcome>(in.u8() % 7);
     made.block.digest[0] = static_cast<std::byte>(in.u8());
     // An engine speaks of files that it was given.
     if (end_.entry_of(made.block.file) != nullptr) end_.take_event(now_, made);
+  }
+  void take_file_event(ByteReader& in) {
+    const std::uint8_t kind = in.u8() % 5;
+    const std::uint32_t file = in.u8() % 6, first = in.u8();
+    const auto outcome = static_cast<FileOutcome>(in.u8() % 7);
+    const auto failure = static_cast<FileFailure>(in.u8() % 13);
+    const Digest root{static_cast<std::byte>(in.u8())};
+    if (end_.entry_of(file) == nullptr) return;
+    const std::array<FileEvent, 5> made{
+        RootRead{file, root}, FileFinished{.file = file, .root = root, .outcome = outcome},
+        RecordsFinished{.pack = file, .first = first, .count = first % 3U, .outcome = outcome},
+        CheckpointMade{}, FileFailed{file, failure}};
+    end_.take_event(now_, made[kind]);
   }
 
   const bool is_sender_;
@@ -156,12 +181,14 @@ class Script {
     to_.u16(static_cast<std::uint16_t>(body.size()));
     for (const std::byte byte : body) to_.u8(static_cast<std::uint8_t>(byte));
   }
-  void happen(std::uint8_t kind, FileMessageKind block = FileMessageKind::block,
-              std::uint8_t file = 0, std::uint8_t index = 0,
-              FileFailure failure = FileFailure::none) {
+  void happen(std::uint8_t kind, BlockKind block = BlockKind::block, std::uint8_t file = 0,
+              std::uint8_t index = 0) {
     to_.u8(event), to_.u8(kind), to_.u8(200), to_.u8(static_cast<std::uint8_t>(block));
-    to_.u8(file), to_.u8(index), to_.u8(static_cast<std::uint8_t>(failure)), to_.u8(0),
-        to_.u8(file);
+    to_.u8(file), to_.u8(index), to_.u8(file);
+  }
+  void happen(FileStep kind, std::uint8_t file = 0, FileFailure failure = FileFailure::none) {
+    to_.u8(file_event), to_.u8(kind), to_.u8(file), to_.u8(0), to_.u8(0);
+    to_.u8(static_cast<std::uint8_t>(failure)), to_.u8(file);
   }
   void pass() {
     if (random_() % 4 == 0)
@@ -186,15 +213,14 @@ class Script {
     say(Welcome{});
     say(Accept{.data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fuzz", .folder = "there"});
     answer(volumes[0], actions);
-    happen(1), say(PathReady{1400});
+    happen(proven), say(PathReady{1400});
     for (std::uint8_t file = 0; file < 4; ++file) {
       pass();
       if (file == 1) answer(volumes[1], actions);
       if (file == 2) continue;
-      if (random_() % 12 == 0)
-        happen(0, FileMessageKind::failed, file, 0, FileFailure::source_changed), say(Restarted{});
-      if (random_() % 4 == 0) happen(0, FileMessageKind::hole, file, 1);
-      happen(2, FileMessageKind::block, file, 0), happen(0, FileMessageKind::root, file);
+      if (random_() % 12 == 0) happen(failed, file, FileFailure::source_changed), say(Restarted{});
+      if (random_() % 4 == 0) happen(skipped_hole, BlockKind::hole, file, 1);
+      happen(sent, BlockKind::block, file, 0), happen(root_read, file);
       FileDone done{.file = file};
       done.root[0] = std::byte{file};
       if (actions[file] == FileAction::compare) done.outcome = FileOutcome::there;
@@ -213,9 +239,9 @@ class Script {
     said.data_port = 40'000;
     said.context.session_id[0] = std::byte{session};
     say(said), offer(volumes[0], false);
-    say(DataReady{}), happen(1), say(PathReady{1400});
+    say(DataReady{}), happen(proven), say(PathReady{1400});
     if (session < 3 && random_() % 4 == 0) {
-      say(Restart{}), happen(0, FileMessageKind::checkpointed);
+      say(Restart{}), happen(checkpoint);
       to_.u8(wait), to_.u16(3);
       return receive_side(static_cast<std::uint8_t>(session + 1));
     }
@@ -228,7 +254,7 @@ class Script {
       const auto blocks = static_cast<std::uint32_t>(1 + random_() % 3);
       if (random_() % 4 == 0) say(Holes{{{file, random_() % 3, blocks}}});
       if (random_() % 2 == 0) say(digests), say(FileRoot{file, {}});
-      happen(0, FileMessageKind::file_done, file);
+      happen(file_finished, file);
     }
     say(Complete{});
   }

@@ -149,7 +149,8 @@ class World {
   void leave_part() {
     open_sink();
     send_block(8, 0, known().content[8][1]);
-    send({.file = 8, .kind = FileMessageKind::abort});
+    send(FileCommand{EndAtCheckpoint{}});
+    send({.kind = BlockKind::checkpoint});
     sink_.reset();
     free_.clear();
     sent_.clear();
@@ -179,36 +180,34 @@ class World {
     const bool is_other = (how & 1) != 0;
     file %= files;
     const std::uint64_t offset = where % (blocks_of(sizes[file]) + 1) * block_bytes;
-    BlockRef message{.offset = offset, .file = file};
+    const Digest of_block = offset < sizes[file] || offset == 0
+                                ? digest_of(known().content[file][is_other], offset)
+                                : Digest{};
     switch (step) {
       case block: return send_block(file, offset, known().content[file][is_other]);
-      case digest:
+      case digest: return send(AnnouncedDigest{file, offset, of_block});
       case skipped:
-        message.kind = step == digest ? FileMessageKind::digest : FileMessageKind::skipped;
-        if (offset < sizes[file] || offset == 0)
-          message.digest = digest_of(known().content[file][is_other], offset);
-        break;
+        return send(
+            {.offset = offset, .file = file, .kind = BlockKind::skipped, .digest = of_block});
       case root:
-        message.kind = FileMessageKind::root;
-        message.digest = (how & 6) == 6   ? mixed_root(file, {0, 1})
-                         : (how & 6) == 4 ? mixed_root(file, {2, is_other ? 2 : 1})
-                                          : known().root[file][is_other];
-        given_[file].push_back(message.digest);
-        break;
+        given_[file].push_back((how & 6) == 6   ? mixed_root(file, {0, 1})
+                               : (how & 6) == 4 ? mixed_root(file, {2, is_other ? 2 : 1})
+                                                : known().root[file][is_other]);
+        return send(AnnouncedRoot{file, given_[file].back()});
       case hole: {
         const std::uint64_t left = sizes[file] - std::min(offset, sizes[file]);
         const std::array<std::uint64_t, 4> lengths{left, block_bytes, how, left + 1};
-        message.kind = FileMessageKind::hole;
-        message.length = static_cast<std::uint32_t>(lengths[how % lengths.size()]);
-        break;
+        return send({.offset = offset,
+                     .file = file,
+                     .length = static_cast<std::uint32_t>(lengths[how % lengths.size()]),
+                     .kind = BlockKind::hole});
       }
       case pack_block: return send_pack_block(where, how);
-      case pack_root:
-        message = {.file = pack, .kind = FileMessageKind::root, .digest = pack_root_of(how)};
-        break;
-      default: message.kind = is_other ? FileMessageKind::abort : FileMessageKind::checkpoint;
+      case pack_root: return send(AnnouncedRoot{pack, pack_root_of(how)});
+      default:
+        if (is_other) send(FileCommand{EndAtCheckpoint{}});
+        return send({.kind = BlockKind::checkpoint});
     }
-    send(message);
   }
 
   // True: something arrived.
@@ -239,15 +238,19 @@ class World {
   }
 
   void send(const BlockRef& message) {
-    ONEHOP_CHECK(to_sink_.push(message));
+    ONEHOP_CHECK(rings_.from_engine.push(message));
+    turn();
+  }
+  void send(const FileCommand& message) {
+    ONEHOP_CHECK(rings_.commands.push(message));
     turn();
   }
   void turn() {
     now_ += 1ms;
-    sink_->turn(now_, from_sink_, to_sink_);
-    BlockRef message;
-    while (from_sink_.pop(message))
-      if (message.data != nullptr) free_.push_back(message);
+    sink_->turn(now_, rings_);
+    for (BlockRef free; rings_.to_engine.pop(free);) free_.push_back(free);
+    for (FileEvent event; rings_.events.pop(event);) {
+    }
   }
 
   // What the engine guarantees: files and lengths of its list, each block once, in a lent buffer.
@@ -344,7 +347,7 @@ class World {
   std::unique_ptr<Sink> sink_;
   Pack pack_;
   std::vector<std::uint64_t> sizes_;  // as the engine counts
-  SpscRing<BlockRef> to_sink_{16}, from_sink_{256};
+  FileRings rings_{256};
   std::deque<BlockRef> free_;
   std::vector<std::uint64_t> sent_;
   std::vector<std::byte> pack_bytes_;

@@ -31,25 +31,24 @@ Carried carry(const Manifest& manifest, std::optional<crypto::DigestKind> kind,
               bool is_digest_first, const std::function<void(BlockRef&)>& touch = {}) {
   MemorySource source{manifest, {.slots = 8, .digest_kind = kind}};
   MemorySink sink{manifest, {.slots = 8, .digest_kind = kind}};
-  SpscRing<BlockRef> from_source{64}, to_source{64}, from_sink{64}, to_sink{64};
+  FileRings source_rings{64}, sink_rings{64};
   std::deque<BlockRef> free;
   Carried carried;
-  for (int i = 0; i < 10'000 && !(source.is_over() && sink.is_over() && from_sink.is_empty());
-       ++i) {
-    static_cast<void>(source.turn(monotonic_now(), from_source, to_source));
-    static_cast<void>(sink.turn(monotonic_now(), from_sink, to_sink));
+  for (int i = 0; i < 10'000 && !(source.is_over() && sink.is_over()); ++i) {
+    static_cast<void>(source.turn(monotonic_now(), source_rings));
+    static_cast<void>(sink.turn(monotonic_now(), sink_rings));
     BlockRef message;
-    while (from_sink.pop(message)) {
-      if (message.kind == FileMessageKind::block) free.push_back(message);
-      if (message.kind == FileMessageKind::file_done) ++carried.files_done;
-      if (message.kind == FileMessageKind::failed) carried.failure = message.failure;
+    while (sink_rings.to_engine.pop(message)) free.push_back(message);
+    for (FileEvent event; sink_rings.events.pop(event);) {
+      if (std::holds_alternative<FileFinished>(event)) ++carried.files_done;
+      if (const auto* failed = std::get_if<FileFailed>(&event)) carried.failure = failed->failure;
     }
-    while (!free.empty() && to_sink.size() + 3 < to_sink.capacity() && from_source.pop(message)) {
-      if (message.kind == FileMessageKind::root) REQUIRE(to_sink.push(message));
-      if (message.kind != FileMessageKind::block) continue;
-      BlockRef digest = message;
-      digest.kind = FileMessageKind::digest;
-      digest.data = nullptr;
+    for (FileEvent event; source_rings.events.pop(event);) {
+      const auto& read = std::get<RootRead>(event);
+      REQUIRE(sink_rings.commands.push(AnnouncedRoot{read.file, read.root}));
+    }
+    while (!free.empty() && source_rings.to_engine.pop(message)) {
+      if (message.kind != BlockKind::block) continue;
       BlockRef target = message;
       target.data = free.front().data;
       target.slot = free.front().slot;
@@ -57,10 +56,11 @@ Carried carry(const Manifest& manifest, std::optional<crypto::DigestKind> kind,
       std::memcpy(target.data, message.data, message.length);
       if (touch) touch(target);
       carried.bytes += message.length;
-      if (is_digest_first) REQUIRE(to_sink.push(digest));
-      REQUIRE(to_sink.push(target));
-      if (!is_digest_first) REQUIRE(to_sink.push(digest));
-      REQUIRE(to_source.push({.data = message.data, .slot = message.slot}));
+      REQUIRE(
+          sink_rings.commands.push(AnnouncedDigest{message.file, message.offset, message.digest}));
+      if (is_digest_first) static_cast<void>(sink.turn(monotonic_now(), sink_rings));
+      REQUIRE(sink_rings.from_engine.push(target));
+      REQUIRE(source_rings.from_engine.push({.data = message.data, .slot = message.slot}));
     }
   }
   carried.is_source_over = source.is_over();
@@ -102,22 +102,6 @@ TEST_CASE("a memory sink that digests sees one wrong bit", "[engine][file][memor
         FileFailure::digest_mismatch);
   CHECK(carry(manifest, crypto::DigestKind::sha256, true, flip).failure ==
         FileFailure::digest_mismatch);
-}
-
-TEST_CASE("a memory source answers an abort and ends", "[engine][file][memory]") {
-  MemorySource source{manifest_of({std::uint64_t{1} << 40}), {.slots = 4}};
-  SpscRing<BlockRef> out{64}, back{64};
-  static_cast<void>(source.turn(monotonic_now(), out, back));
-  REQUIRE(back.push({.kind = FileMessageKind::abort}));
-  bool is_answered = false;
-  BlockRef message;
-  for (int i = 0; i < 100 && !is_answered; ++i) {
-    static_cast<void>(source.turn(monotonic_now(), out, back));
-    while (out.pop(message))
-      is_answered = is_answered || message.kind == FileMessageKind::checkpointed;
-  }
-  CHECK(is_answered);
-  CHECK(source.is_over());
 }
 
 }  // namespace onehop::bench

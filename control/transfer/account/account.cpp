@@ -76,10 +76,6 @@ void Account::on(const Event& event) {
     usage.open_span();
   }
   if (event.kind == EventKind::all_arrived) all_arrived_at = event.at;
-  if (event.kind != EventKind::file_message) return;
-  const BlockRef& block = event.block;
-  if (block.kind == FileMessageKind::skipped) on(session::Skipped{block.length});
-  if (block.kind == FileMessageKind::hole) on(session::HoleAnnounced{block.file, block.length});
 }
 
 void Account::on(const session::Notice& notice) {

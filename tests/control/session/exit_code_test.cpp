@@ -191,10 +191,11 @@ TEST_CASE("C3 a source that changes again is 8 here and 5 at the receiver, which
   CHECK(world.send_end->code == ExitCode::local_file_error);
   CHECK(world.send_end->error.message().find("again") != std::string::npos);
   CHECK(world.recv_end->code == ExitCode::refused_by_peer);
-  // It was told to keep what came, by file messages.
+  // It was told to keep what came.
   const auto& seen = world.recv_host.engine->seen();
   CHECK(seen.back() == CommandKind::finish);
-  CHECK(std::ranges::find(seen, CommandKind::file_message) != seen.end());
+  CHECK(std::ranges::find(seen, CommandKind::checkpoint) != seen.end());
+  CHECK(world.recv_host.engine->was_stopped());
 }
 
 // Goal:   one file that cannot be sent does not cost those behind it. Method: the second of three

@@ -57,11 +57,7 @@ struct Played {
     perform();
   }
   void finish_file(std::uint32_t file, const Digest& root) {
-    Event event{.kind = EventKind::file_message};
-    event.block.kind = FileMessageKind::file_done;
-    event.block.file = file;
-    event.block.digest = root;
-    machine.on_event(now, event);
+    machine.on_file_event(now, FileFinished{.file = file, .root = root});
     perform();
   }
   void perform() {

@@ -53,23 +53,27 @@ FakeEngine::FakeEngine(asio::io_context& io, Role role, const list::Manifest& ma
       actions_{std::move(actions)},
       claims_{std::move(claims)},
       script_{script},
-      arrived_(manifest_.files.size()) {
+      arrived_(manifest_.files.size()),
+      roots_(manifest_.files.size()) {
   turn();
 }
 
 void FakeEngine::turn() {
   if (is_stopped_) return;
   Command command;
+  FileCommand file_command;
   for (std::size_t i = 0; i < script_.commands_per_turn && commands_.pop(command); ++i)
     obey(command);
+  for (std::size_t i = 0; i < script_.commands_per_turn && file_.commands.pop(file_command); ++i)
+    obey(file_command);
   while (!unsaid_.empty() && events_.push(unsaid_.front())) unsaid_.erase(unsaid_.begin());
+  while (!unsaid_of_file_.empty() && file_.events.push(unsaid_of_file_.front()))
+    unsaid_of_file_.erase(unsaid_of_file_.begin());
   timer_.expires_after(1ms);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) turn();
   });
 }
-
-void FakeEngine::say(const Event& event) { unsaid_.push_back(event); }
 
 void FakeEngine::obey(const Command& command) {
   seen_.push_back(command.kind);
@@ -80,32 +84,43 @@ void FakeEngine::obey(const Command& command) {
     case CommandKind::prove_path:
       return say(Event{.kind = script_.proves_path ? EventKind::path_proven : EventKind::path_dead,
                        .value = 1472});
-    case CommandKind::checkpoint: return say(FileMessageKind::checkpointed, 0);
+    case CommandKind::checkpoint:
+      if (role_ == Role::receiver) say(CheckpointMade{});
+      return;
     case CommandKind::start:
       if (script_.fails_with_event) return say(*script_.fails_with_event);
       if (script_.fails_with_errno) {
         if (role_ == Role::receiver)
-          return say(FileMessageKind::failed, 1, FileFailure::write_error,
-                     *script_.fails_with_errno);
+          return say(FileFailed{1, FileFailure::write_error, *script_.fails_with_errno});
         const std::uint32_t changed =
             manifest_.files.size() == 3 ? 1 : 0;  // the same file in a second offer
         if (changed == 1) send_file(0);
         const int errno_value = *script_.fails_with_errno;
-        return say(FileMessageKind::failed, changed,
-                   errno_value == 0 ? FileFailure::source_changed : FileFailure::read_error,
-                   errno_value);
+        return say(FileFailed{
+            changed, errno_value == 0 ? FileFailure::source_changed : FileFailure::read_error,
+            errno_value});
       }
       if (role_ == Role::sender && script_.sends_blocks) send_all();
       return;
-    case CommandKind::file_message:
-      if (command.block.kind == FileMessageKind::root) return on_root(command.block);
-      if (command.block.kind == FileMessageKind::abort)
-        return say(FileMessageKind::checkpointed, 0);
-      ++digests_;
-      if (command.block.kind == FileMessageKind::skipped) ++skipped_;
+    case CommandKind::skip_block:
+      ++digests_, ++skipped_;
       ++arrived_.at(command.block.file);
-      return;
+      return finish_if_complete(command.block.file);
     default: return;
+  }
+}
+
+void FakeEngine::obey(const FileCommand& command) {
+  if (script_.stays_silent) return;
+  was_stopped_ = was_stopped_ || std::holds_alternative<EndAtCheckpoint>(command);
+  if (const auto* announced = std::get_if<AnnouncedDigest>(&command)) {
+    ++digests_;
+    ++arrived_.at(announced->file);
+    finish_if_complete(announced->file);
+  }
+  if (const auto* announced = std::get_if<AnnouncedRoot>(&command)) {
+    roots_.at(announced->file) = announced->root;
+    finish_if_complete(announced->file);
   }
 }
 
@@ -123,39 +138,25 @@ void FakeEngine::send_file(std::uint32_t file) {
         actions_[file] == FileAction::compare ||
         (file < claims_.size() &&
          std::ranges::find(claims_[file], block, &Claim::block) != claims_[file].end());
-    Event event{.kind = is_claimed ? EventKind::file_message : EventKind::block_sent};
-    if (is_claimed) event.block.kind = FileMessageKind::skipped;
+    Event event{.kind = is_claimed ? EventKind::block_skipped : EventKind::block_sent};
+    if (is_claimed) event.block.kind = BlockKind::skipped;
     event.block.file = file;
     event.block.offset = block * block_bytes;
     event.block.digest = some_digest(file, block);
     say(event);
   }
-  Event event{.kind = EventKind::file_message};
-  event.block.kind = FileMessageKind::root;
-  event.block.file = file;
-  event.block.digest = some_digest(file, 200);
-  say(event);
+  say(RootRead{file, some_digest(file, 200)});
 }
 
-void FakeEngine::say(FileMessageKind kind, std::uint32_t file, FileFailure failure, int status) {
-  Event event{.kind = EventKind::file_message};
-  event.block.kind = kind;
-  event.block.file = file;
-  event.block.failure = failure;
-  event.block.status = status;
-  say(event);
-}
-
-void FakeEngine::on_root(const BlockRef& block) {
-  // As a file thread would: a file is done when its root agrees and a digest of each block came.
-  if (arrived_.at(block.file) != blocks_of(manifest_.files[block.file].size)) return;
-  Event event{.kind = EventKind::file_message, .block = block};
-  event.block.kind = FileMessageKind::file_done;
-  if (actions_[block.file] == FileAction::compare)
-    event.block.outcome = script_.outcome.value();
+// As a file thread would: a file is done when its root agrees and a digest of each block came.
+void FakeEngine::finish_if_complete(std::uint32_t file) {
+  if (!roots_[file] || arrived_[file] != blocks_of(manifest_.files[file].size)) return;
+  FileFinished done{.file = file, .root = *roots_[file]};
+  if (actions_[file] == FileAction::compare)
+    done.outcome = script_.outcome.value();
   else
-    event.block.status = script_.name_number;
-  say(event);
+    done.name_number = script_.name_number;
+  say(done);
 }
 
 World::World() {

@@ -55,12 +55,14 @@ class FakeEngine {
  public:
   FakeEngine(asio::io_context& io, Role role, const list::Manifest& manifest,
              std::vector<FileAction> actions, Claims claims, EngineScript script);
-  [[nodiscard]] EngineRings rings() { return {&commands_, &events_}; }
+  [[nodiscard]] SessionRings rings() { return {&commands_, &events_, &file_}; }
   void stop() {
     timer_.cancel();
     is_stopped_ = true;
   }
   [[nodiscard]] const std::vector<CommandKind>& seen() const { return seen_; }
+  /// was_stopped: the next checkpoint was to be the last.
+  [[nodiscard]] bool was_stopped() const { return was_stopped_; }
   [[nodiscard]] std::size_t digests() const { return digests_; }
   [[nodiscard]] std::size_t skipped() const { return skipped_; }
   [[nodiscard]] std::size_t path_updates() const { return path_updates_; }
@@ -68,13 +70,13 @@ class FakeEngine {
  private:
   void turn();
   void obey(const Command& command);
-  void say(const Event& event);
+  void obey(const FileCommand& command);
+  void say(const Event& event) { unsaid_.push_back(event); }
   void say(EventKind kind) { say(Event{.kind = kind}); }
+  void say(const FileEvent& event) { unsaid_of_file_.push_back(event); }
   void send_all();
   void send_file(std::uint32_t file);
-  void say(FileMessageKind kind, std::uint32_t file, FileFailure failure = FileFailure::none,
-           int status = 0);
-  void on_root(const BlockRef& block);
+  void finish_if_complete(std::uint32_t file);
 
   asio::steady_timer timer_;
   Role role_;
@@ -84,11 +86,14 @@ class FakeEngine {
   EngineScript script_;
   SpscRing<Command> commands_{64};
   SpscRing<Event> events_{64};
+  FileRings file_{64, 64};
   std::vector<Event> unsaid_;
+  std::vector<FileEvent> unsaid_of_file_;
   std::vector<CommandKind> seen_;
   std::vector<std::uint64_t> arrived_;
+  std::vector<std::optional<Digest>> roots_;
   std::size_t digests_ = 0, skipped_ = 0, path_updates_ = 0;
-  bool is_stopped_ = false;
+  bool is_stopped_ = false, was_stopped_ = false;
 };
 
 /// Common parts of both hosts: what was seen.
@@ -101,7 +106,7 @@ class HostBase : public Host {
     peer_link = link;
     return DataOpened{data_port, frame_body_max, "fake"};
   }
-  Result<EngineRings> start_data(const DataPlan& given) override {
+  Result<SessionRings> start_data(const DataPlan& given) override {
     plan = given;
     engine.emplace(io_, role_, data_manifest(), data_actions(), data_claims(), script);
     return engine->rings();
@@ -171,7 +176,7 @@ class FakeSendHost : public HostBase<SendHost> {
     files_ = std::move(left);
     return files_;
   }
-  Result<EngineRings> start_data(const DataPlan& given) override {
+  Result<SessionRings> start_data(const DataPlan& given) override {
     if (static_cast<int>(secrets.size()) >= changes) script.fails_with_errno.reset();
     secrets.emplace_back(given.secret.bytes().begin(), given.secret.bytes().end());
     return HostBase::start_data(given);

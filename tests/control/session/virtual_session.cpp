@@ -71,9 +71,8 @@ void VirtualEnd::take_event(Instant now, const Event& event) {
 void VirtualEnd::run_engine(Instant now) {
   if (volume_at_ <= now) give_volume(now);
   while (!events_.empty() && events_.begin()->first <= now) {
-    const Event event = events_.begin()->second;
-    events_.erase(events_.begin());
-    take_event(now, event);
+    const auto next = events_.extract(events_.begin());
+    std::visit([&](const auto& event) { take_event(now, event); }, next.mapped());
   }
 }
 
@@ -125,6 +124,8 @@ void VirtualEnd::perform(Instant now, Action& action) {
     said.push_back(std::move(*message));
   } else if (const auto* command = std::get_if<Command>(&action)) {
     obey(now, *command);
+  } else if (const auto* to_file = std::get_if<FileCommand>(&action)) {
+    take_file_command(now, *to_file);
   } else if (const auto* fact = std::get_if<SessionFact>(&action)) {
     learn(*fact);
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
@@ -265,23 +266,17 @@ void VirtualEnd::obey(Instant now, const Command& command) {
       break;
     case CommandKind::checkpoint:
       events_.clear();
-      if (receiver_ != nullptr) say(later(now), FileMessageKind::checkpointed, {});
+      if (receiver_ != nullptr) say(later(now), CheckpointMade{});
       break;
     case CommandKind::finish:
       is_finished_ = true;
       events_.clear();
       say(later(now), EventKind::closed);
       break;
-    case CommandKind::file_message: take_file_message(now, command.block); break;
+    case CommandKind::skip_block: take_skipped(command.block); break;
     case CommandKind::path_update:
     case CommandKind::add_files: break;
   }
-}
-
-void VirtualEnd::say(Instant at, FileMessageKind kind, const BlockRef& block) {
-  Event event{.kind = EventKind::file_message, .block = block};
-  event.block.kind = kind;
-  say(at, event);
 }
 
 /// The blocks of the pack, and the root over it.
@@ -293,7 +288,7 @@ void VirtualEnd::send_pack(const Held& held) {
     block.length = static_cast<std::uint32_t>(block_length_at(held.pack.bytes(), block.offset));
     say(sent_at_, Event{.kind = EventKind::block_sent, .block = block});
   }
-  say(sent_at_, FileMessageKind::root, block);
+  say(sent_at_, RootRead{.file = block.file});
 }
 
 /// The records come to their names in runs, in no order. Only what was compared may be kept.
@@ -308,9 +303,9 @@ void VirtualEnd::take_pack(Instant now, const Held& held) {
     std::uint32_t length = 1;
     while (length < most && first + length < count && is_compared(first + length) == may_be_kept)
       ++length;
-    BlockRef run{.offset = first, .file = held.pack_file(), .length = length};
+    RecordsFinished run{.pack = held.pack_file(), .first = first, .count = length};
     if (may_be_kept && draw(2) == 0) run.outcome = FileOutcome::kept;
-    say(later(now), FileMessageKind::pack_done, run);
+    say(later(now), run);
     first += length;
   }
 }
@@ -323,8 +318,8 @@ void VirtualEnd::send_volume(Instant now, const Held& held) {
     if (changes_left > 0 && draw(3) == 0) {
       --changes_left;
       has_failed_ = true;
-      block.failure = draw(4) == 0 ? FileFailure::read_error : FileFailure::source_changed;
-      return say(later(sent_at_), FileMessageKind::failed, block);
+      const auto failure = draw(4) == 0 ? FileFailure::read_error : FileFailure::source_changed;
+      return say(later(sent_at_), FileFailed{block.file, failure});
     }
     if (held.pack.contains(entry)) continue;
     const std::uint64_t size = held.manifest->files[entry].size;
@@ -341,16 +336,16 @@ void VirtualEnd::send_volume(Instant now, const Held& held) {
         const std::uint64_t left = size - block.offset;
         block.length = static_cast<std::uint32_t>(
             std::min(left, (1 + draw(blocks_of(left))) * std::uint64_t{block_bytes}));
-        say(sent_at_, FileMessageKind::hole, block);
+        block.kind = BlockKind::hole;
         i += blocks_of(block.length) - 1;
-        continue;
+      } else {
+        block.kind = is_claimed ? BlockKind::skipped : BlockKind::block;
       }
-      if (is_claimed)
-        say(sent_at_, FileMessageKind::skipped, block);
-      else
-        say(sent_at_, Event{.kind = EventKind::block_sent, .block = block});
+      const bool is_sent = block.kind == BlockKind::block;
+      say(sent_at_, Event{.kind = is_sent ? EventKind::block_sent : EventKind::block_skipped,
+                          .block = block});
     }
-    say(sent_at_, FileMessageKind::root, block);
+    say(sent_at_, RootRead{block.file, block.digest});
   }
   if (has_failed_) return;
   if (!held.pack.is_empty()) send_pack(held);
@@ -358,41 +353,45 @@ void VirtualEnd::send_volume(Instant now, const Held& held) {
 }
 
 // As a file thread: a file is done when its root and a digest of each block came.
-void VirtualEnd::take_file_message(Instant now, const BlockRef& block) {
-  if (block.kind == FileMessageKind::abort) {
-    events_.clear();
-    return say(later(now), FileMessageKind::checkpointed, {});
+void VirtualEnd::take_file_command(Instant now, const FileCommand& command) {
+  if (const auto* digest = std::get_if<AnnouncedDigest>(&command))
+    take_digests(digest->file, digest->offset, 1);
+  if (const auto* root = std::get_if<AnnouncedRoot>(&command)) take_root(now, *root);
+}
+
+/// A skipped block, or the blocks of a hole.
+void VirtualEnd::take_skipped(const BlockRef& block) {
+  const bool is_hole = block.kind == BlockKind::hole;
+  if (is_hole && block.length == 0) fault("a hole without a byte");
+  take_digests(block.file, block.offset, is_hole ? blocks_of(block.length) : 1);
+}
+
+void VirtualEnd::take_digests(std::uint32_t file, std::uint64_t offset, std::uint64_t blocks) {
+  const Held* const held = find(file);
+  if (held == nullptr || entry_of(file) == nullptr ||
+      held->pack.contains(file - held->first_file) ||
+      offset / block_bytes + blocks > blocks_of(entry_of(file)->size))
+    return fault("a digest of a block that no file has, or of a packed one");
+  digests_[file] += blocks;
+}
+
+void VirtualEnd::take_root(Instant now, const AnnouncedRoot& said_root) {
+  const std::uint32_t file = said_root.file;
+  const Held* const held = find(file);
+  if (held == nullptr) return fault("a root for no file");
+  if (file == held->pack_file()) {
+    if (held->pack.is_empty()) fault("a root for no pack");
+    return is_mute ? void() : take_pack(now, *held);
   }
-  const Held* const held = find(block.file);
-  if (held == nullptr) return fault("a message for no file");
-  if (block.file == held->pack_file()) {
-    if (block.kind != FileMessageKind::root || held->pack.is_empty())
-      return fault("a message for no pack");
-    if (!is_mute) take_pack(now, *held);
-    return;
-  }
-  const std::uint32_t place = block.file - held->first_file;
-  const list::ManifestEntry& entry = held->manifest->files[place];
+  const std::uint32_t place = file - held->first_file;
   if (held->pack.contains(place)) fault("a message for a packed file by itself");
-  if (block.kind != FileMessageKind::root) {
-    if (block.offset / block_bytes >= blocks_of(entry.size))
-      fault("a digest of a block that the file does not have");
-    const bool is_hole = block.kind == FileMessageKind::hole;
-    if (is_hole && (block.length == 0 || block.length > entry.size - block.offset))
-      fault("a hole that is not in the file");
-    digests_[block.file] += is_hole ? blocks_of(block.length) : 1;
-    return;
-  }
-  if (is_mute || digests_[block.file] < blocks_of(entry.size)) return;
-  digests_.erase(block.file);
-  BlockRef done = block;
-  if (fails && draw(3) == 0) {
-    done.failure = FileFailure::write_error;
-    return say(later(now), FileMessageKind::failed, done);
-  }
+  if (is_mute || digests_[file] < blocks_of(held->manifest->files[place].size)) return;
+  digests_.erase(file);
+  if (fails && draw(3) == 0) return say(later(now), FileFailed{file, FileFailure::write_error});
+  FileFinished done{.file = file, .root = said_root.root};
   if (held->actions[place] == FileAction::compare)
     done.outcome = draw(2) == 0 ? FileOutcome::kept : FileOutcome::there;
-  say(later(now), FileMessageKind::file_done, done);
+  say(later(now), done);
 }
 
 }  // namespace onehop::session::test

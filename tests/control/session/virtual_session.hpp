@@ -39,8 +39,13 @@ class VirtualEnd {
   [[nodiscard]] SessionMachine& machine() noexcept { return *machine_; }
   [[nodiscard]] const SessionMachine& machine() const noexcept { return *machine_; }
   void start(Instant now);
-  /// take_event gives the machine the engine's event, if there is an engine.
+  /// take_event gives the machine an event, if there is an engine.
   void take_event(Instant now, const Event& event);
+  void take_event(Instant now, const FileEvent& event) {
+    if (!has_engine_ || !machine_->can_take_file_event()) return;
+    machine_->on_file_event(now, event);
+    perform_all(now);
+  }
   void decide(Instant now);
   /// perform_all performs what the machine asks for. Call it after every input.
   void perform_all(Instant now);
@@ -100,10 +105,13 @@ class VirtualEnd {
   void send_volume(Instant now, const Held& held);
   void send_pack(const Held& held);
   void take_pack(Instant now, const Held& held);
-  void take_file_message(Instant now, const BlockRef& block);
+  void take_file_command(Instant now, const FileCommand& command);
+  void take_skipped(const BlockRef& block);
+  void take_digests(std::uint32_t file, std::uint64_t offset, std::uint64_t blocks);
+  void take_root(Instant now, const AnnouncedRoot& said_root);
   void say(Instant at, const Event& event) { events_.emplace(at, event); }
   void say(Instant at, EventKind kind) { say(at, Event{.kind = kind}); }
-  void say(Instant at, FileMessageKind kind, const BlockRef& block);
+  void say(Instant at, const FileEvent& event) { events_.emplace(at, event); }
   [[nodiscard]] Instant later(Instant now);
   [[nodiscard]] std::uint64_t draw(std::uint64_t bound) { return random_() % bound; }
   void fault(std::string what) { faults.push_back(std::move(what)); }
@@ -116,7 +124,7 @@ class VirtualEnd {
   SendMachine* sender_ = nullptr;
   RecvMachine* receiver_ = nullptr;
   std::unique_ptr<SessionMachine> machine_;
-  std::multimap<Instant, Event> events_;
+  std::multimap<Instant, std::variant<Event, FileEvent>> events_;
   Instant sent_at_{};                           // of the newest block
   std::shared_ptr<const OfferedVolume> offer_;  // the newest that was decided on
   list::Answer decided_;

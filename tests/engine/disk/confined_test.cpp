@@ -29,7 +29,7 @@ Outcome send_as(const std::string& name, const std::string& data, const fs::path
   auto sink = prepare_sink(manifest, sink_settings(to, manifest, on_exist));
   Outcome refused;
   if (sink.has_error()) {
-    refused.sink_failure = BlockRef{.status = sink.error().errno_value};
+    refused.sink_failure = FileFailed{.errno_value = sink.error().errno_value};
     return refused;
   }
   Source source{{.slots = 16}, make_io()};
@@ -51,7 +51,7 @@ int refused_entry(const Outcome& outcome) {
   REQUIRE_FALSE(outcome.sink_failure.has_value());
   const bool is_refused =
       outcome.outcomes.size() == 1 && outcome.outcomes.front().outcome == FileOutcome::name_refused;
-  return is_refused ? outcome.outcomes.front().status : 0;
+  return is_refused ? outcome.outcomes.front().name_fault : 0;
 }
 int refused_before(const fs::path& to, const Manifest& manifest, OnExist on_exist) {
   const auto sink = make_sink(manifest, sink_settings(to, manifest, on_exist));
@@ -237,8 +237,8 @@ TEST_CASE("P8 an abort before any byte leaves nothing, folders included", "[engi
   const std::unique_ptr<PreparedSink> sink =
       make_sink(manifest, sink_settings(to.path(), manifest));
   Wire wire{nullptr, *sink};
-  wire.tell({.file = 0, .kind = FileMessageKind::digest});
-  wire.tell({.kind = FileMessageKind::abort});
+  wire.tell(AnnouncedDigest{});
+  wire.abort();
   CHECK(wire.run().checkpointed == 1);
   CHECK(names_in(to.path()).empty());
 }
@@ -288,34 +288,33 @@ TEST_CASE("Z1 a peer that breaks the protocol ends the session, not the program"
   const TempFolder to;
   Manifest manifest;
   manifest.files.push_back({.name = "f", .size = 1000 * block_bytes, .mode = 0644});
-  const auto failure_of = [&](const std::vector<BlockRef>& messages) {
+  const auto failure_of = [&](const auto&... messages) {
     SinkSettings options = sink_settings(to.path(), manifest);
     const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
     Wire wire{nullptr, *sink};
-    for (const BlockRef& message : messages) wire.tell(message);
+    (wire.tell(messages), ...);
     const Outcome outcome = wire.run();
     sink->close();
     return outcome.sink_failure ? outcome.sink_failure->failure : FileFailure::none;
   };
   const Digest one{std::byte{1}}, two{std::byte{2}};
-  CHECK(failure_of({{.file = 1, .kind = FileMessageKind::digest}}) == FileFailure::protocol);
-  CHECK(failure_of({{.offset = 1, .kind = FileMessageKind::digest}}) == FileFailure::protocol);
-  CHECK(failure_of({{.offset = 1000 * std::uint64_t{block_bytes},
-                     .kind = FileMessageKind::digest}}) == FileFailure::protocol);
-  CHECK(failure_of({{.file = 9, .kind = FileMessageKind::root}}) == FileFailure::protocol);
-  CHECK(failure_of({{.kind = FileMessageKind::root, .digest = one},
-                    {.kind = FileMessageKind::root, .digest = two}}) == FileFailure::protocol);
-  CHECK(failure_of({{.kind = FileMessageKind::digest, .digest = one},
-                    {.kind = FileMessageKind::digest, .digest = two}}) == FileFailure::protocol);
-  CHECK(failure_of({{.kind = FileMessageKind::skipped, .digest = one}}) ==
-        FileFailure::protocol);  // nothing was claimed
-  std::vector<BlockRef> many;
-  for (std::uint64_t i = 0; i < 64; ++i)
-    many.push_back({.offset = i * block_bytes, .kind = FileMessageKind::digest});
-  CHECK(failure_of(many) == FileFailure::none);
-  many.push_back({.offset = 64 * std::uint64_t{block_bytes},
-                  .kind = FileMessageKind::digest});  // 4 x 16 slots and one
-  CHECK(failure_of(many) == FileFailure::protocol);
+  CHECK(failure_of(AnnouncedDigest{.file = 1}) == FileFailure::protocol);
+  CHECK(failure_of(AnnouncedDigest{.offset = 1}) == FileFailure::protocol);
+  CHECK(failure_of(AnnouncedDigest{.offset = 1000 * std::uint64_t{block_bytes}}) ==
+        FileFailure::protocol);
+  CHECK(failure_of(AnnouncedRoot{.file = 9}) == FileFailure::protocol);
+  CHECK(failure_of(AnnouncedRoot{.root = one}, AnnouncedRoot{.root = two}) ==
+        FileFailure::protocol);
+  CHECK(failure_of(AnnouncedDigest{.digest = one}, AnnouncedDigest{.digest = two}) ==
+        FileFailure::protocol);
+  CHECK(failure_of(BlockRef{.kind = BlockKind::skipped, .digest = one}) ==
+        FileFailure::protocol);                    // nothing was claimed
+  const std::uint64_t count = GENERATE(64U, 65U);  // 4 x 16 slots, and one more
+  const auto sink = make_sink(manifest, sink_settings(to.path(), manifest));
+  Wire wire{nullptr, *sink};
+  for (std::uint64_t i = 0; i < count; ++i) wire.tell(AnnouncedDigest{.offset = i * block_bytes});
+  CHECK(wire.run().sink_failure.has_value() == (count > 64));
+  sink->close();
 }
 
 // The engine waits for the blocks of a volume that it was not told to be skipped: one that the
@@ -327,18 +326,20 @@ TEST_CASE("Z1 a block that is there is announced as skipped, or the session ends
   write_file(to / "f", content);
   Manifest manifest;
   manifest.files.push_back({.name = "f", .size = content.size(), .mode = 0644});
-  const auto [kind, failure] = GENERATE(
-      table<FileMessageKind, FileFailure>({{FileMessageKind::skipped, FileFailure::none},
-                                           {FileMessageKind::digest, FileFailure::differs}}));
+  const bool is_skipped = GENERATE(false, true);
   const OnExist on_exist = GENERATE(OnExist::resume, OnExist::skip);
   const auto sink = make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
   const std::vector<Claim> claims = sink->last().claims[0];
   REQUIRE(claims.size() == 2);
   Wire wire{nullptr, *sink};
-  wire.tell({.kind = kind, .digest = claims[0].digest});
+  if (is_skipped)
+    wire.tell({.kind = BlockKind::skipped, .digest = claims[0].digest});
+  else
+    wire.tell(AnnouncedDigest{.digest = claims[0].digest});
   const Outcome outcome = wire.run();
   sink->close();
-  CHECK((outcome.sink_failure ? outcome.sink_failure->failure : FileFailure::none) == failure);
+  CHECK(outcome.sink_failure.has_value() != is_skipped);
+  if (outcome.sink_failure) CHECK(outcome.sink_failure->failure == FileFailure::differs);
 }
 
 TEST_CASE("P5 a part that is not ours by a journal or a mark is never touched", "[engine][file]") {

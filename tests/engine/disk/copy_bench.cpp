@@ -41,12 +41,12 @@ double cpu_seconds() {
 }
 
 struct Rings {
-  SpscRing<BlockRef> from_source{256}, to_source{256}, from_sink{256}, to_sink{256};
+  FileRings source{256}, sink{256};
 };
 
-bool push(SpscRing<BlockRef>& ring, const BlockRef& message) {
+template <class Message>
+void push(SpscRing<Message>& ring, const Message& message) {
   while (!ring.push(message)) ::usleep(50);
-  return true;
 }
 
 /// Plays the engine until the file is done. False: it failed.
@@ -56,30 +56,31 @@ bool carry(Rings& rings, double bytes_per_s) {
   double carried_bytes = 0;
   for (;;) {
     BlockRef message;
-    while (rings.from_sink.pop(message)) {
-      if (message.kind == FileMessageKind::file_done) return true;
-      if (message.kind == FileMessageKind::failed) return false;
-      free.push_back(message);
+    FileEvent event;
+    while (rings.sink.to_engine.pop(message)) free.push_back(message);
+    if (rings.sink.events.pop(event)) return std::holds_alternative<FileFinished>(event);
+    if (rings.source.events.pop(event)) {
+      const auto* read = std::get_if<RootRead>(&event);
+      if (read == nullptr) return false;
+      push(rings.sink.commands, FileCommand{AnnouncedRoot{read->file, read->root}});
     }
     const double elapsed_s = static_cast<double>((monotonic_now() - begin).count()) / 1e9;
     const bool is_early = bytes_per_s > 0 && carried_bytes > elapsed_s * bytes_per_s;
-    if (is_early || free.empty() || !rings.from_source.pop(message)) {
+    if (is_early || free.empty() || !rings.source.to_engine.pop(message)) {
       ::usleep(300);
       continue;
     }
-    if (message.kind == FileMessageKind::failed) return false;
-    if (message.kind == FileMessageKind::root) push(rings.to_sink, message);
-    if (message.kind != FileMessageKind::block) continue;
+    if (message.kind != BlockKind::block) continue;
     BlockRef target = free.front();
     free.pop_front();
     std::memcpy(target.data, message.data, message.length);
     target.offset = message.offset;
     target.length = message.length;
     carried_bytes += message.length;
-    push(rings.to_sink, target);
-    push(rings.to_source, {.data = message.data, .slot = message.slot});
-    message.kind = FileMessageKind::digest;
-    push(rings.to_sink, message);
+    push(rings.sink.from_engine, target);
+    push(rings.source.from_engine, {.data = message.data, .slot = message.slot});
+    push(rings.sink.commands,
+         FileCommand{AnnouncedDigest{message.file, message.offset, message.digest}});
   }
 }
 
@@ -106,8 +107,8 @@ int main(int argc, char** argv) {
   *all.files = std::move(files);
   all.is_last = true;
   source->add(std::move(all));
-  FileThread reader{std::move(source), rings.from_source, rings.to_source};
-  FileThread writer{std::move(sink), rings.from_sink, rings.to_sink};
+  FileThread reader{std::move(source), rings.source};
+  FileThread writer{std::move(sink), rings.sink};
   const Instant begin = monotonic_now();
   const double cpu_before_s = cpu_seconds();
   if (!reader.start() || !writer.start()) return 1;

@@ -294,15 +294,15 @@ TEST_CASE("C4 a sparse file above 4 GiB is counted in 64 bits", "[engine][file]"
     return;
   }
   Sink& sink = prepared.value()->sink();
-  SpscRing<BlockRef> out{64}, in{64};
+  FileRings rings{64};
   BlockRef block;
-  static_cast<void>(sink.turn(monotonic_now(), out, in));
-  REQUIRE(out.pop(block));
+  static_cast<void>(sink.turn(monotonic_now(), rings));
+  REQUIRE(rings.to_engine.pop(block));
   block.offset = std::uint64_t{1} << 32;
   block.length = 1;
   block.data[0] = std::byte{42};
-  REQUIRE(in.push(block));
-  REQUIRE(in.push({.kind = FileMessageKind::checkpoint}));
-  static_cast<void>(sink.turn(monotonic_now(), out, in));
+  REQUIRE(rings.from_engine.push(block));
+  REQUIRE(rings.from_engine.push({.kind = BlockKind::checkpoint}));
+  static_cast<void>(sink.turn(monotonic_now(), rings));
   CHECK(fs::file_size(to / ".big.part") == size);
 }

@@ -110,7 +110,7 @@ TEST_CASE("D1 a pack whose root is another than the files' ends the session", "[
   const std::uint32_t pack = pack_file(tree.list().manifest);
   const Outcome outcome = send_tree(tree.list(), to.path(), [&](Wire& wire) {
     wire.is_root_lost = true;
-    wire.tell({.file = pack, .kind = FileMessageKind::root, .digest = {std::byte{1}}});
+    wire.tell(AnnouncedRoot{.file = pack, .root = {std::byte{1}}});
   });
   REQUIRE(outcome.sink_failure.has_value());
   CHECK(outcome.sink_failure->failure == FileFailure::root_mismatch);
@@ -128,7 +128,7 @@ TEST_CASE("D3 a sender that leaves out every second block of a pack is ended", "
   const Digest root = record_root(crypto::DigestKind::xxh3, record);
   record.insert(record.end(), root.begin(), root.begin() + 16);
   const auto sink = make_sink(manifest, sink_settings(to.path(), manifest));
-  SpscRing<BlockRef> to_sink{16}, out{256};
+  FileRings rings{256};
   std::deque<BlockRef> free;
   FileFailure failure = FileFailure::none;
   std::uint64_t blocks_sent = 0;
@@ -141,13 +141,12 @@ TEST_CASE("D3 a sender that leaves out every second block of a pack is ended", "
       message.length = block_bytes;
       for (std::size_t i = 0; i < block_bytes; ++i)
         message.data[i] = record[(message.offset + i) % record.size()];
-      REQUIRE(to_sink.push(message));
+      REQUIRE(rings.from_engine.push(message));
     }
-    static_cast<void>(sink->turn(monotonic_now(), out, to_sink));
-    for (BlockRef message; out.pop(message);) {
-      if (message.kind == FileMessageKind::block) free.push_back(message);
-      if (message.kind == FileMessageKind::failed) failure = message.failure;
-    }
+    static_cast<void>(sink->turn(monotonic_now(), rings));
+    for (BlockRef block; rings.to_engine.pop(block);) free.push_back(block);
+    for (FileEvent event; rings.events.pop(event);)
+      if (const auto* failed = std::get_if<FileFailed>(&event)) failure = failed->failure;
   }
   CHECK(failure == FileFailure::protocol);
   CHECK(blocks_sent == receiver_slots + 2);

@@ -199,7 +199,7 @@ TEST_CASE("P2 a link that leads out is refused, and all else arrives", "[engine]
   CHECK(read_file(to / "a") == "content");
   REQUIRE(outcome.packed_refused.size() == (fault == SymlinkFault::none ? 0U : 1U));
   if (fault != SymlinkFault::none)
-    CHECK(outcome.packed_refused[0].status == static_cast<int>(fault));
+    CHECK(outcome.packed_refused[0].name_fault == static_cast<int>(fault));
 }
 
 // Goal:   links of one session that lead out together are not all made, in any order. Method: the
@@ -362,6 +362,6 @@ TEST_CASE("P5 a name of another kind that comes up meanwhile stays", "[engine][f
       write_file(to / name, "mine");
   });
   CHECK_FALSE(outcome.sink_failure.has_value());
-  CHECK(std::ranges::count(outcome.packed_refused, EEXIST, &BlockRef::status) == 1);
+  CHECK(std::ranges::count(outcome.packed_refused, EEXIST, &RecordsFinished::name_fault) == 1);
   CHECK((name == "a" ? fs::read_symlink(to / name).string() : read_file(to / name)) == "mine");
 }

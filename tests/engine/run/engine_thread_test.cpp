@@ -177,7 +177,7 @@ TEST_CASE("a turn sends more frames than the UDP port holds") {
                                     .offset = std::uint64_t{i} * block_bytes,
                                     .length = block_bytes,
                                     .slot = i}));
-  REQUIRE(sending.from_file.push({.kind = FileMessageKind::end_of_files}));
+  REQUIRE(sending.from_file.push({.kind = BlockKind::end_of_files}));
   sending.grant.store({.rate = mbit_per_s(100'000), .backlog_max = mib(8), .batch_frames = 44});
   for (Side* side : {&sending, &receiving}) side->command(CommandKind::start);
 

@@ -206,12 +206,7 @@ struct PairOver {
   [[nodiscard]] bool is_fed() const { return next_file == sizes.size() && has_ended; }
 
   void feed() {
-    for (BlockRef block; sender_side.to_file.pop(block);) {
-      if (block.kind == FileMessageKind::block)
-        free_slots.push_back(block.slot);
-      else
-        sender_messages.push_back(block);
-    }
+    for (BlockRef block; sender_side.to_file.pop(block);) free_slots.push_back(block.slot);
     for (; !free_slots.empty() && next_file < sizes.size(); free_slots.pop_back()) {
       BlockRef block{.data = source.data() + std::size_t{free_slots.back()} * block_bytes,
                      .offset = next_offset,
@@ -226,11 +221,11 @@ struct PairOver {
       if (next_offset >= sizes[next_file]) ++next_file, next_offset = 0;
     }
     if (next_file == sizes.size() && !has_ended)
-      has_ended = sender_side.from_file.push({.kind = FileMessageKind::end_of_files});
+      has_ended = sender_side.from_file.push({.kind = BlockKind::end_of_files});
   }
   void drain() {
     for (BlockRef block; receiver_side.to_file.pop(block);) {
-      if (block.kind != FileMessageKind::block) {
+      if (block.kind != BlockKind::block) {
         receiver_messages.push_back(block);
         continue;
       }
@@ -250,7 +245,7 @@ struct PairOver {
   std::unique_ptr<ReceiverLoop<VirtualPort>> receiver;
   std::vector<std::byte> source, sink;
   std::vector<std::uint32_t> free_slots;
-  std::vector<BlockRef> sender_messages, receiver_messages;
+  std::vector<BlockRef> receiver_messages;
   Instant now{1s};
   std::uint64_t wrong_bytes = 0, checked_bytes = 0, next_offset = 0;
   std::uint32_t next_file = 0;

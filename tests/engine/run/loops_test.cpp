@@ -222,17 +222,16 @@ TEST_CASE("a sender takes the blocks that it will send soon, and leaves the othe
   CHECK(waiting >= 10);
 }
 
-TEST_CASE("file messages go through in order, none lost when the ring is full") {
+TEST_CASE("skipped blocks go through in order, none lost when the ring is full") {
   Pair pair{{1}};
   std::vector<std::uint64_t> expected;
   Side& side = pair.receiver_side;
   std::uint64_t next = 0;
   const auto push_some = [&] {
-    while (next < 600 &&
-           side.commands.push({.kind = CommandKind::file_message,
-                               .block = {.offset = next,
-                                         .kind = next % 2 == 0 ? FileMessageKind::digest
-                                                               : FileMessageKind::root}}))
+    while (next < 600 && side.commands.push({.kind = CommandKind::skip_block,
+                                             .block = {.offset = next,
+                                                       .kind = next % 2 == 0 ? BlockKind::skipped
+                                                                             : BlockKind::hole}}))
       expected.push_back(next++);
   };
   for (int i = 0; i < 20;
@@ -267,7 +266,7 @@ TEST_CASE("a checkpoint stops the sender's data and reaches the receiver's file 
   for (int i = 0; i < 1000; ++i) pair.step();
   CHECK(pair.sender->counters().data_bytes_sent_total == sent);
   REQUIRE(pair.receiver_messages.size() == 1);
-  CHECK(pair.receiver_messages[0].kind == FileMessageKind::checkpoint);
+  CHECK(pair.receiver_messages[0].kind == BlockKind::checkpoint);
 }
 
 TEST_CASE("the receive ring is called backlogged only while turns end before it is empty") {

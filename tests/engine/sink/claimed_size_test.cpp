@@ -56,21 +56,21 @@ TEST_CASE("Z1 Z2 claimed sizes take no memory in the file thread", "[engine][fil
   SinkSettings settings = sink_settings(files.to.path(), files.manifest);
   settings.is_room_unchecked = true;
   const auto sink = make_sink(files.manifest, settings);
-  SpscRing<BlockRef> to_engine{64}, from_engine{64};
+  FileRings rings{64};
   std::uint64_t failed = 0;
   const auto turn = [&] {
-    sink->turn(Instant{1s}, to_engine, from_engine);
-    for (BlockRef message; to_engine.pop(message);)
-      failed += message.kind == FileMessageKind::failed;
+    sink->turn(Instant{1s}, rings);
+    for (FileEvent event; rings.events.pop(event);)
+      failed += std::holds_alternative<FileFailed>(event);
   };
   turn();
   const auto file = static_cast<std::uint32_t>(count - 1);
   const std::uint64_t run = hole_blocks_max * B;
   for (const std::uint64_t offset : {std::uint64_t{0}, size / 2, size - run, run}) {
-    REQUIRE(from_engine.push({.offset = offset,
-                              .file = file,
-                              .length = static_cast<std::uint32_t>(run),
-                              .kind = FileMessageKind::hole}));
+    REQUIRE(rings.from_engine.push({.offset = offset,
+                                    .file = file,
+                                    .length = static_cast<std::uint32_t>(run),
+                                    .kind = BlockKind::hole}));
     turn();
   }
   CHECK(failed == 0);
@@ -93,12 +93,12 @@ TEST_CASE("Z2 a sparse source takes no memory and no reads, however large", "[en
   Source source{{.slots = 16}, make_io()};
   auto files = std::make_shared<SourceFiles>(open_files({(from / "f").string()}));
   source.add({.files = std::move(files), .is_last = true});
-  SpscRing<BlockRef> to_engine{64}, from_engine{64};
+  FileRings rings{64};
   std::uint64_t hole_bytes = 0, others = 0;
   for (int turns = 0; turns < 100; ++turns) {
-    source.turn(Instant{1s}, to_engine, from_engine);
-    for (BlockRef message; to_engine.pop(message);)
-      (message.kind == FileMessageKind::hole ? hole_bytes : others) += message.length;
+    source.turn(Instant{1s}, rings);
+    for (BlockRef message; rings.to_engine.pop(message);)
+      (message.kind == BlockKind::hole ? hole_bytes : others) += message.length;
   }
   CHECK(hole_bytes >= std::uint64_t{1} << 36);
   CHECK(others == 0);

@@ -53,7 +53,7 @@ TEST_CASE("Z3 errors at write, sync and rename are typed and resumable", "[engin
     const Outcome outcome = send({path}, mount_point.path());
     REQUIRE(outcome.sink_failure.has_value());
     CHECK(outcome.sink_failure->failure == fault.failure);
-    CHECK(outcome.sink_failure->status == fault.errno_value);
+    CHECK(outcome.sink_failure->errno_value == fault.errno_value);
     CHECK(outcome.done.empty());
   }
   std::vector<std::string> left{".f.onehop-journal", ".f.part"};
@@ -92,7 +92,7 @@ TEST_CASE("Z3 U1 packed files that cannot be synced get no names", "[engine][fil
         send_files(open_files(paths), mount_point.path(), OnExist::ask, {}, set);
     REQUIRE(outcome.sink_failure.has_value());
     CHECK(outcome.sink_failure->failure == FileFailure::sync_error);
-    CHECK(outcome.sink_failure->status == EIO);
+    CHECK(outcome.sink_failure->errno_value == EIO);
     CHECK(outcome.packed == 0);
   }
   // The journal by which the next session knows what is its own.
@@ -158,7 +158,7 @@ TEST_CASE("Z3 a small disk that others fill up in the middle", "[engine][file][f
   });
   REQUIRE(outcome.sink_failure.has_value());
   CHECK(outcome.sink_failure->failure == FileFailure::write_error);
-  CHECK(outcome.sink_failure->status == ENOSPC);
+  CHECK(outcome.sink_failure->errno_value == ENOSPC);
   CHECK_FALSE(fs::exists(mount_point / "f"));
   fs::remove(mount_point / "hog");
   const Outcome second = send({path}, mount_point.path());

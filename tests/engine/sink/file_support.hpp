@@ -129,15 +129,15 @@ inline SourceFiles open_files(const std::vector<std::string>& paths) {
 
 /// What came out at the Sink's end.
 struct Outcome {
-  std::vector<std::uint32_t> done;  ///< in place, folders included
-  std::vector<BlockRef> outcomes;   ///< the messages of those
-  std::optional<BlockRef> sink_failure, source_failure;
+  std::vector<std::uint32_t> done;     ///< in place, folders included
+  std::vector<FileFinished> outcomes;  ///< the messages of those
+  std::optional<FileFailed> sink_failure, source_failure;
   std::size_t blocks_carried = 0, blocks_skipped = 0, checkpointed = 0;
   std::uint64_t bytes_hole = 0;
   /// Of `done`, those that shared blocks, by what came of them.
   std::size_t packed = 0, packed_there = 0, packed_kept = 0;
   std::size_t packed_runs = 0;  ///< messages that told of them
-  std::vector<BlockRef> packed_refused;
+  std::vector<RecordsFinished> packed_refused;
   bool is_end_seen = false;
   std::size_t turns = 0;
 };
@@ -148,7 +148,7 @@ class Wire {
 
   std::function<void(BlockRef&)>
       on_carry;  ///< sees each block in the Sink's buffer before the Sink does
-  std::function<bool(const BlockRef&)> on_root;  ///< false: this root is not announced
+  std::function<bool(const RootRead&)> on_root;  ///< false: this root is not announced
   std::function<void()> on_turn;                 ///< before each turn
   std::function<Instant()> clock = monotonic_now;
   std::function<bool(const BlockRef&)> is_cut;  ///< true: carry nothing more from here on
@@ -161,14 +161,13 @@ class Wire {
     std::size_t idle = 0;
     while (idle < 50'000) {  // 10 s: the disk may be busy
       if (on_turn) on_turn();
-      std::size_t moved =
-          source_ != nullptr && !is_cut_ ? source_->turn(clock(), from_source_, to_source_) : 0;
+      std::size_t moved = source_ != nullptr && !is_cut_ ? source_->turn(clock(), from_source_) : 0;
       moved += carry();
-      moved += sink_.turn(clock(), from_sink_, to_sink_);
+      moved += sink_.turn(clock(), to_sink_);
       moved += take();
       ++outcome_.turns;
-      if (sink_.is_over() && from_sink_.is_empty()) break;
-      if (outcome_.source_failure && held_.empty() && late_.empty() && idle > 50) break;
+      if (sink_.is_over()) break;
+      if (outcome_.source_failure && held_.empty() && blocks_.empty() && idle > 50) break;
       if (is_cut_ && idle > 50) break;
       const bool may_end = source_ != nullptr && !is_digest_lost && !is_withheld_;
       if (!may_end && idle > 2000) break;
@@ -178,10 +177,19 @@ class Wire {
     return outcome_;
   }
 
-  /// tell hands the Sink one message as the session would.
-  void tell(const BlockRef& message) {
-    late_.push_back(message);
+  /// tell hands the Sink one message as engine core or session would.
+  void tell(const BlockRef& block) {
+    blocks_.push_back(block);
     is_withheld_ = false;
+  }
+  void tell(const FileCommand& command) {
+    commands_.push_back(command);
+    is_withheld_ = false;
+  }
+  /// abort: a checkpoint that is the last, as on Ctrl-C.
+  void abort() {
+    tell(FileCommand{EndAtCheckpoint{}});
+    tell({.kind = BlockKind::checkpoint});
   }
   [[nodiscard]] Outcome& outcome() { return outcome_; }
 
@@ -189,28 +197,40 @@ class Wire {
   std::size_t carry() {
     std::size_t moved = 0;
     BlockRef from;
-    while (source_ != nullptr && !is_cut_ && held_.size() < 8 && from_source_.pop(from)) {
+    while (source_ != nullptr && !is_cut_ && held_.size() < 8 && from_source_.to_engine.pop(from)) {
       held_.push_back(from);
       ++moved;
     }
+    for (FileEvent event; !is_cut_ && from_source_.events.pop(event); ++moved) hear(event);
     while (!held_.empty()) {
       const std::size_t pick = reorder_seed == 0 ? 0 : random_() % held_.size();
       from = held_[pick];
-      if (from.kind == FileMessageKind::block && free_.empty()) break;
+      if (from.kind == BlockKind::block && free_.empty()) break;
       held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(pick));
       deliver(from);
       ++moved;
     }
-    while (!late_.empty() && to_sink_.push(late_.front())) {
-      late_.pop_front();
-      ++moved;
-    }
+    for (; !commands_.empty() && to_sink_.commands.push(commands_.front()); ++moved)
+      commands_.pop_front();
+    // The Sink takes blocks before commands.
+    const auto may_push = [this] { return !is_digest_first || to_sink_.commands.is_empty(); };
+    for (; !blocks_.empty() && may_push() && to_sink_.from_engine.push(blocks_.front()); ++moved)
+      blocks_.pop_front();
     return moved;
+  }
+
+  void hear(const FileEvent& event) {
+    if (const auto* failed = std::get_if<FileFailed>(&event)) outcome_.source_failure = *failed;
+    const auto* read = std::get_if<RootRead>(&event);
+    if (read == nullptr) return;
+    const bool is_told = !is_root_lost && (!on_root || on_root(*read));
+    is_withheld_ |= !is_told;
+    if (is_told) commands_.push_back(AnnouncedRoot{read->file, read->root});
   }
 
   void deliver(BlockRef from) {
     if (is_cut_) return;
-    if (from.kind == FileMessageKind::block) {
+    if (from.kind == BlockKind::block) {
       if (is_cut && is_cut(from)) {
         is_cut_ = true;
         return;
@@ -222,54 +242,42 @@ class Wire {
       to.offset = from.offset;
       to.length = from.length;
       if (on_carry) on_carry(to);
-      BlockRef digest = from;
-      digest.kind = FileMessageKind::digest;
-      digest.data = nullptr;
-      const bool is_announced = !is_digest_lost && from.digest != Digest{};  // of a pack: none
-      if (is_digest_first && is_announced) late_.push_back(digest);
-      late_.push_back(to);
-      if (!is_digest_first && is_announced) late_.push_back(digest);
+      blocks_.push_back(to);
+      if (!is_digest_lost && from.digest != Digest{})  // of a pack: none
+        commands_.push_back(AnnouncedDigest{from.file, from.offset, from.digest});
       ++outcome_.blocks_carried;
-      REQUIRE(to_source_.push({.data = from.data, .slot = from.slot}));
-    } else if (from.kind == FileMessageKind::skipped) {
+      REQUIRE(from_source_.from_engine.push({.data = from.data, .slot = from.slot}));
+    } else if (from.kind == BlockKind::skipped) {
       ++outcome_.blocks_skipped;
-      late_.push_back(from);
-    } else if (from.kind == FileMessageKind::hole) {
+      blocks_.push_back(from);
+    } else if (from.kind == BlockKind::hole) {
       outcome_.bytes_hole += from.length;
-      late_.push_back(from);
-    } else if (from.kind == FileMessageKind::root) {
-      const bool is_told = !is_root_lost && (!on_root || on_root(from));
-      is_withheld_ |= !is_told;
-      if (is_told) late_.push_back(from);
-    } else if (from.kind == FileMessageKind::failed) {
-      outcome_.source_failure = from;
-    } else if (from.kind == FileMessageKind::end_of_files) {
+      blocks_.push_back(from);
+    } else if (from.kind == BlockKind::end_of_files) {
       outcome_.is_end_seen = true;
     }
   }
 
   std::size_t take() {
     std::size_t moved = 0;
-    BlockRef message;
-    for (; from_sink_.pop(message); ++moved) {
-      if (message.kind == FileMessageKind::block) free_.push_back(message);
-      if (message.kind == FileMessageKind::file_done) {
-        outcome_.done.push_back(message.file);
-        outcome_.outcomes.push_back(message);
+    for (BlockRef block; to_sink_.to_engine.pop(block); ++moved) free_.push_back(block);
+    for (FileEvent event; to_sink_.events.pop(event); ++moved) {
+      if (const auto* file = std::get_if<FileFinished>(&event)) {
+        outcome_.done.push_back(file->file);
+        outcome_.outcomes.push_back(*file);
       }
-      if (message.kind == FileMessageKind::pack_done) take_packed(message);
-      if (message.kind == FileMessageKind::failed) outcome_.sink_failure = message;
-      if (message.kind == FileMessageKind::checkpointed) ++outcome_.checkpointed;
+      if (const auto* records = std::get_if<RecordsFinished>(&event)) take_packed(*records);
+      if (const auto* failed = std::get_if<FileFailed>(&event)) outcome_.sink_failure = *failed;
+      if (std::holds_alternative<CheckpointMade>(event)) ++outcome_.checkpointed;
     }
     return moved;
   }
 
-  void take_packed(const BlockRef& message) {
+  void take_packed(const RecordsFinished& message) {
     ++outcome_.packed_runs;
     if (message.outcome == FileOutcome::name_refused) outcome_.packed_refused.push_back(message);
-    const PreparedSink::Answer& answer = sink_.answer_of(message.file);
-    for (auto i = static_cast<std::uint32_t>(message.offset); i < message.offset + message.length;
-         ++i) {
+    const PreparedSink::Answer& answer = sink_.answer_of(message.pack);
+    for (std::uint32_t i = message.first; i < message.first + message.count; ++i) {
       outcome_.done.push_back(answer.first_file + answer.pack->entries().at(i));
       ++(message.outcome == FileOutcome::kept ? outcome_.packed_kept
          : answer.pack->is_whole(i)           ? outcome_.packed
@@ -279,9 +287,10 @@ class Wire {
 
   Source* source_;
   PreparedSink& sink_;
-  SpscRing<BlockRef> from_source_{256}, to_source_{256}, from_sink_{256}, to_sink_{256};
+  FileRings from_source_{256}, to_sink_{256};
   std::vector<BlockRef> held_;
-  std::deque<BlockRef> free_, late_;
+  std::deque<BlockRef> free_, blocks_;  // for the Sink
+  std::deque<FileCommand> commands_;
   std::mt19937_64 random_{reorder_seed + 1};
   bool is_cut_ = false;
   bool is_withheld_ = false;  // a root was not told: nothing ends without it

@@ -22,7 +22,7 @@ inline void interrupt_after(const std::string& path, const fs::path& folder, std
   std::size_t seen = 0;
   wire.is_cut = [&](const BlockRef&) {
     if (seen++ < carried) return false;
-    wire.tell({.kind = FileMessageKind::abort});
+    wire.abort();
     return true;
   };
   const Outcome outcome = wire.run();

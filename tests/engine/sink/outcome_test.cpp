@@ -63,7 +63,7 @@ TEST_CASE("P5 skip keeps what exists, and calls it the same only where its diges
   CHECK_FALSE(outcome.sink_failure.has_value());
   REQUIRE(outcome.outcomes.size() == 4);
   const auto of = [&](std::uint32_t file) {
-    return std::ranges::find(outcome.outcomes, file, &BlockRef::file)->outcome;
+    return std::ranges::find(outcome.outcomes, file, &FileFinished::file)->outcome;
   };
   CHECK(of(0) == FileOutcome::there);
   CHECK(of(1) == FileOutcome::kept);
@@ -172,7 +172,7 @@ TEST_CASE("P5 a policy by file overwrites those files alone", "[engine][file]") 
   source.add(only_volume(std::move(files)));
   const Outcome outcome = Wire{&source, *sink}.run();
   REQUIRE(outcome.outcomes.size() == 2);
-  for (const BlockRef& done : outcome.outcomes)
+  for (const FileFinished& done : outcome.outcomes)
     CHECK((done.outcome == FileOutcome::name_refused) == (done.file == 1));
   CHECK(read_file(to / "shown") == "new");
   CHECK(read_file(to / "late") == "mine");
@@ -193,9 +193,9 @@ TEST_CASE("rename tells the number of the name, and stays within 255 bytes", "[e
   const Outcome outcome = send(paths, to.path(), OnExist::rename);
   REQUIRE(outcome.outcomes.size() == 4);
   const std::vector<std::string> names{"aa", longest, umlauts, "free"};
-  for (const BlockRef& done : outcome.outcomes) {
-    const std::string name = final_name(names[done.file], static_cast<unsigned>(done.status));
-    CHECK(done.status == (done.file == 0 ? 3 : done.file == 3 ? 0 : 2));
+  for (const FileFinished& done : outcome.outcomes) {
+    const std::string name = final_name(names[done.file], done.name_number);
+    CHECK(done.name_number == (done.file == 0 ? 3 : done.file == 3 ? 0 : 2));
     CHECK(name.size() <= 255);
     CHECK(read_file(to / name) == "new");
     if (done.file != 3) CHECK(read_file(to / names[done.file]) == "old");

@@ -149,9 +149,7 @@ class PreparedSink {
   [[nodiscard]] const auto& actions() const { return last().actions; }
   [[nodiscard]] const auto& faults() const { return last().faults; }
 
-  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
-    return sink_->turn(now, to_engine, from_engine);
-  }
+  std::size_t turn(Instant now, FileRings& rings) { return sink_->turn(now, rings); }
   [[nodiscard]] bool is_over() const { return sink_->is_over(); }
   void close() { sink_->close(); }
   [[nodiscard]] std::uint64_t checkpoints_total() const { return sink_->checkpoints_total(); }

@@ -84,10 +84,13 @@ class HolePeer {
   void hole(std::uint64_t first, std::uint64_t length) {
     say({.offset = first * B,
          .length = static_cast<std::uint32_t>(length),
-         .kind = FileMessageKind::hole});
+         .kind = BlockKind::hole});
   }
-  void digest(std::uint64_t index, const Digest& of, FileMessageKind as) {
-    say({.offset = index * B, .kind = as, .digest = of});
+  void digest(std::uint64_t index, const Digest& of) {
+    say(AnnouncedDigest{.offset = index * B, .digest = of});
+  }
+  void skipped(std::uint64_t index, const Digest& of) {
+    say({.offset = index * B, .kind = BlockKind::skipped, .digest = of});
   }
   void block(std::uint64_t index, const std::string& bytes) {
     REQUIRE_FALSE(free_.empty());
@@ -98,26 +101,30 @@ class HolePeer {
     std::memcpy(full.data, bytes.data(), bytes.size());
     say(full);
   }
-  void root(const Digest& of) { say({.kind = FileMessageKind::root, .digest = of}); }
+  void root(const Digest& of) { say(AnnouncedRoot{.root = of}); }
   [[nodiscard]] FileFailure failure() const { return failure_; }
   [[nodiscard]] bool is_done() const { return is_done_; }
 
  private:
-  void say(const BlockRef& message) {
-    REQUIRE(to_sink_.push(message));
+  void say(const BlockRef& block) {
+    REQUIRE(rings_.from_engine.push(block));
+    turn();
+  }
+  void say(const FileCommand& command) {
+    REQUIRE(rings_.commands.push(command));
     turn();
   }
   void turn() {
-    for (int i = 0; i < 3; ++i) static_cast<void>(sink_->turn(monotonic_now(), out_, to_sink_));
-    for (BlockRef message; out_.pop(message);) {
-      if (message.kind == FileMessageKind::block) free_.push_back(message);
-      if (message.kind == FileMessageKind::failed) failure_ = message.failure;
-      is_done_ = is_done_ || message.kind == FileMessageKind::file_done;
+    for (int i = 0; i < 3; ++i) static_cast<void>(sink_->turn(monotonic_now(), rings_));
+    for (BlockRef block; rings_.to_engine.pop(block);) free_.push_back(block);
+    for (FileEvent event; rings_.events.pop(event);) {
+      if (const auto* failed = std::get_if<FileFailed>(&event)) failure_ = failed->failure;
+      is_done_ = is_done_ || std::holds_alternative<FileFinished>(event);
     }
   }
   const Manifest manifest_;
   std::unique_ptr<PreparedSink> sink_;
-  SpscRing<BlockRef> to_sink_{16}, out_{256};
+  FileRings rings_{256};
   std::deque<BlockRef> free_;
   FileFailure failure_ = FileFailure::none;
   bool is_done_ = false;
@@ -311,19 +318,19 @@ TEST_CASE("D3 what a peer says of holes and blocks is zeros, or the end", "[engi
   }
   SECTION("a hole over a block that is in the tree") {
     peer.block(0, other);
-    peer.digest(0, digest_of(other), FileMessageKind::digest);
+    peer.digest(0, digest_of(other));
     peer.hole(0, size);
     CHECK(peer.failure() == FileFailure::protocol);
   }
   SECTION("a hole over a block that was announced") {
-    peer.digest(2, zeros, FileMessageKind::digest);
+    peer.digest(2, zeros);
     peer.hole(1, 3 * B);
     CHECK(peer.failure() == FileFailure::protocol);
   }
   SECTION("a block in a hole changes nothing") {
     peer.hole(1, 3 * B);
     peer.block(2, other);
-    peer.digest(2, digest_of(other), FileMessageKind::digest);
+    peer.digest(2, digest_of(other));
     CHECK(peer.failure() == FileFailure::none);
     peer.hole(0, B);
     peer.hole(4, size - 4 * B);
@@ -345,7 +352,7 @@ TEST_CASE("D3 what a peer says of holes and blocks is zeros, or the end", "[engi
     CHECK(peer.failure() == FileFailure::protocol);
   }
   SECTION("skipped without a claim") {
-    peer.digest(1, zeros, FileMessageKind::skipped);
+    peer.skipped(1, zeros);
     CHECK(peer.failure() == FileFailure::protocol);
   }
   SECTION("not in blocks, or behind the end") {

@@ -256,7 +256,7 @@ TEST_CASE("C5 a reader that is gone ends the stream", "[engine][file]") {
   std::signal(SIGPIPE, before);
   REQUIRE(carried.outcome.sink_failure.has_value());
   CHECK(carried.outcome.sink_failure->failure == FileFailure::write_error);
-  CHECK(carried.outcome.sink_failure->status == EPIPE);
+  CHECK(carried.outcome.sink_failure->errno_value == EPIPE);
 }
 
 // Goal:   a session is one stream or none. Method: every mixture that validate() lets through, into
@@ -309,5 +309,5 @@ TEST_CASE("P5 a name that exists is never compared with a stream", "[engine][fil
   CHECK(read_file(to / "n") == (on_exist == OnExist::overwrite ? "theirs" : "mine"));
   if (on_exist != OnExist::rename) return;
   CHECK(read_file(to / "n (2)") == "theirs");
-  CHECK(carried.outcome.outcomes.back().status == 2);
+  CHECK(carried.outcome.outcomes.back().name_number == 2);
 }

@@ -26,8 +26,8 @@ struct Receiving {
     const auto added = sink->add(manifest, is_last);
     if (added.has_error()) FAIL(added.error().message());
   }
-  /// file gives the Sink a file of one block, whole.
-  void file(std::uint32_t index, const std::string& content) {
+  /// file gives the Sink a file of one block, whole, and a checkpoint if it is told to.
+  void file(std::uint32_t index, const std::string& content, bool has_checkpoint = false) {
     turn();
     REQUIRE_FALSE(free.empty());
     BlockRef block = free.back();
@@ -39,32 +39,31 @@ struct Receiving {
         crypto::block_digest(crypto::DigestKind::xxh3, {block.data, block.length});
     crypto::DigestTree tree{crypto::DigestKind::xxh3};
     tree.add(digest);
-    REQUIRE(in.push(block));
-    REQUIRE(in.push({.file = index, .kind = FileMessageKind::digest, .digest = digest}));
-    REQUIRE(in.push({.file = index, .kind = FileMessageKind::root, .digest = tree.root()}));
+    REQUIRE(rings.from_engine.push(block));
+    REQUIRE(rings.commands.push(AnnouncedDigest{.file = index, .digest = digest}));
+    REQUIRE(rings.commands.push(AnnouncedRoot{index, tree.root()}));
+    if (has_checkpoint) REQUIRE(rings.from_engine.push({.kind = BlockKind::checkpoint}));
     turn();
   }
   void turn() {
     for (int i = 0; i < 50; ++i) {
-      static_cast<void>(sink->turn(monotonic_now(), out, in));
-      for (BlockRef message; out.pop(message);) {
-        if (message.kind == FileMessageKind::block)
-          free.push_back(message);
-        else
-          told.push_back(message);
-      }
+      static_cast<void>(sink->turn(monotonic_now(), rings));
+      for (BlockRef block; rings.to_engine.pop(block);) free.push_back(block);
+      for (FileEvent event; rings.events.pop(event);) told.push_back(event);
       ::usleep(100);
     }
   }
   [[nodiscard]] Files files_told() const {
     Files files;
-    for (const BlockRef& message : told) files.push_back(message.file);
+    for (const FileEvent& event : told)
+      if (const auto* done = std::get_if<FileFinished>(&event)) files.push_back(done->file);
     return files;
   }
 
   std::unique_ptr<PreparedSink> sink;
-  SpscRing<BlockRef> out{64}, in{64};
-  std::vector<BlockRef> free, told;
+  FileRings rings{64};
+  std::vector<BlockRef> free;
+  std::vector<FileEvent> told;
 };
 
 ManifestEntry small(const std::string& name, std::uint64_t size = 1) {
@@ -97,6 +96,21 @@ TEST_CASE("a volume's last file is told when all before it have ended", "[engine
   CHECK(test.sink->is_over());
 }
 
+// Goal:   a checkpoint has what was said before it, although that came over another ring.
+// Method: block, digest, root and checkpoint are there at once. Bounds: exact.
+TEST_CASE("a checkpoint follows the digests and roots that were said before it", "[engine][file]") {
+  const TempFolder to;
+  Receiving test{to.path()};
+  test.add({small("a")}, true);
+  const bool is_last = GENERATE(false, true);
+  if (is_last) REQUIRE(test.rings.commands.push(EndAtCheckpoint{}));
+  test.file(0, "a", true);
+  CHECK(test.files_told() == Files{0});
+  REQUIRE(test.told.size() == 2);
+  CHECK(std::holds_alternative<CheckpointMade>(test.told[1]));
+  CHECK(read_file(to / "a") == "a");
+}
+
 TEST_CASE("a checkpoint tells of all files that are in place", "[engine][file]") {
   const TempFolder to;
   Receiving test{to.path()};
@@ -104,13 +118,13 @@ TEST_CASE("a checkpoint tells of all files that are in place", "[engine][file]")
   test.add({small("b")}, true);
   test.file(2, "b");
   CHECK(test.told.empty());
-  REQUIRE(test.in.push({.kind = FileMessageKind::checkpoint}));
+  REQUIRE(test.rings.from_engine.push({.kind = BlockKind::checkpoint}));
   test.turn();
+  CHECK(test.files_told() == Files{2});
   REQUIRE(test.told.size() == 2);
-  CHECK(test.told[0].file == 2);
-  CHECK(test.told[1].kind == FileMessageKind::checkpointed);
+  CHECK(std::holds_alternative<CheckpointMade>(test.told[1]));
   test.file(0, "a");
-  CHECK(test.told.back().file == 0);
+  CHECK(test.files_told() == Files{2, 0});
   CHECK(test.sink->is_over());
 }
 
@@ -122,7 +136,7 @@ TEST_CASE("what comes late of a volume that has ended changes nothing", "[engine
   CHECK(test.files_told() == Files{0});
   const std::size_t free = test.free.size();
   test.file(0, "x");
-  REQUIRE(test.in.push({.file = 1, .kind = FileMessageKind::root}));  // of a pack, were there one
+  REQUIRE(test.rings.commands.push(AnnouncedRoot{.file = 1}));  // of a pack, were there one
   test.turn();
   CHECK(test.free.size() == free);
   CHECK(test.told.size() == 1);
@@ -142,13 +156,15 @@ TEST_CASE("D4 a message of a file that no volume has, or that is packed, ends th
             small("b", 1U << 20)},
            false);
   const std::uint32_t file = GENERATE(0U, 1U, 3U, 4U, 77U);
-  const auto kind = GENERATE(FileMessageKind::digest, FileMessageKind::skipped);
-  CAPTURE(file);
-  REQUIRE(test.in.push({.file = file, .kind = kind}));
+  const bool is_skipped = GENERATE(false, true);
+  CAPTURE(file, is_skipped);
+  if (is_skipped)
+    REQUIRE(test.rings.from_engine.push({.file = file, .kind = BlockKind::skipped}));
+  else
+    REQUIRE(test.rings.commands.push(AnnouncedDigest{.file = file}));
   test.turn();
   REQUIRE(test.told.size() == 1);
-  CHECK(test.told[0].kind == FileMessageKind::failed);
-  CHECK(test.told[0].failure == FileFailure::protocol);
+  CHECK(std::get<FileFailed>(test.told[0]).failure == FileFailure::protocol);
   test.sink->close();
   CHECK(names_in(to.path()).empty());
 }

@@ -170,7 +170,7 @@ TEST_CASE(
     std::size_t carried = 0;
     session.wire.is_cut = [&](const BlockRef&) {
       if (carried++ < 20) return false;
-      session.wire.tell({.kind = FileMessageKind::abort});
+      session.wire.abort();
       return true;
     };
     done = session.wire.run().done;
@@ -219,8 +219,8 @@ TEST_CASE("D1 a volume with a pack ends only when the root over the pack was che
   Session session{to.path()};
   session.add_all(std::move(volumes));
   const std::uint32_t pack = 60;  // of the first volume
-  std::optional<BlockRef> root;
-  session.wire.on_root = [&](const BlockRef& message) {
+  std::optional<RootRead> root;
+  session.wire.on_root = [&](const RootRead& message) {
     if (message.file == pack) root = message;
     return message.file != pack;
   };
@@ -230,8 +230,8 @@ TEST_CASE("D1 a volume with a pack ends only when the root over the pack was che
   CHECK(outcome.done.size() < entries);
   CHECK(std::ranges::none_of(outcome.done, [](std::uint32_t file) { return file == pack; }));
   const bool is_right = GENERATE(true, false);
-  if (!is_right) root->digest[0] ^= std::byte{1};
-  session.wire.tell(*root);
+  if (!is_right) root->root[0] ^= std::byte{1};
+  session.wire.tell(AnnouncedRoot{root->file, root->root});
   outcome = session.wire.run();
   CHECK(outcome.sink_failure.has_value() != is_right);
   CHECK(session.sink->is_over());
@@ -254,14 +254,14 @@ TEST_CASE("C4 a folder waits for files of earlier volumes", "[engine][file]") {
   REQUIRE(std::ranges::count(volumes[1].manifest.files, "d0", &ManifestEntry::name) == 1);
   Session session{to.path()};
   session.add_all(std::move(volumes));
-  std::optional<BlockRef> root;
-  session.wire.on_root = [&](const BlockRef& message) {
+  std::optional<RootRead> root;
+  session.wire.on_root = [&](const RootRead& message) {
     if (message.file == late) root = message;
     return message.file != late;
   };
   (void)session.wire.run();
   REQUIRE(root.has_value());
-  session.wire.tell(*root);
+  session.wire.tell(AnnouncedRoot{root->file, root->root});
   (void)session.wire.run();
   CHECK(session.sink->is_over());
   session.sink->close();

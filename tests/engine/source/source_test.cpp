@@ -98,15 +98,14 @@ TEST_CASE("C3 a file that is opened late is checked against its fence", "[engine
     change(paths.back());
     Source source{{.slots = 16}, make_io()};
     source.add(only_volume(std::move(files)));
-    SpscRing<BlockRef> out{2048}, back{64};
+    FileRings rings{2048};
     FileFailure failure = FileFailure::none;
-    BlockRef message;
     for (int i = 0; i < 20'000 && !source.is_over(); ++i) {
-      if (source.turn(monotonic_now(), out, back) == 0) ::usleep(100);
-      while (out.pop(message)) {
-        if (message.kind == FileMessageKind::failed) failure = message.failure;
-        if (message.kind == FileMessageKind::block) REQUIRE(back.push(message));
-      }
+      if (source.turn(monotonic_now(), rings) == 0) ::usleep(100);
+      for (BlockRef block; rings.to_engine.pop(block);)
+        if (block.kind == BlockKind::block) REQUIRE(rings.from_engine.push(block));
+      for (FileEvent event; rings.events.pop(event);)
+        if (const auto* failed = std::get_if<FileFailed>(&event)) failure = failed->failure;
     }
     return failure;
   };
@@ -132,28 +131,6 @@ TEST_CASE("C3 what a file may have become is looked at again, and a disk's error
     CHECK(failure_of(other) == FileFailure::source_changed);
   CHECK(failure_of(ENOENT) == FileFailure::source_vanished);
   CHECK(failure_of(EIO) == FileFailure::read_error);
-}
-
-TEST_CASE("an abort stops the source and every buffer comes home", "[engine][file]") {
-  const TempFolder from;
-  write_file(from / "f", random_bytes(60 * block_bytes, 1));
-  Source source{{.slots = 16}, make_io()};
-  source.add(only_volume(open_files({(from / "f").string()})));
-  SpscRing<BlockRef> out{64}, back{64};
-  static_cast<void>(source.turn(monotonic_now(), out, back));
-  REQUIRE(back.push({.kind = FileMessageKind::abort}));
-  bool is_answered = false;
-  BlockRef message;
-  for (int i = 0; i < 2000 && !(source.is_over() && is_answered); ++i) {
-    static_cast<void>(source.turn(monotonic_now(), out, back));
-    while (out.pop(message)) {
-      is_answered = is_answered || message.kind == FileMessageKind::checkpointed;
-      if (message.kind == FileMessageKind::block) REQUIRE(back.push(message));
-    }
-    ::usleep(100);
-  }
-  CHECK(is_answered);
-  CHECK(source.is_over());
 }
 
 // Goal:   read-ahead doubles before the engine starves, and shrinks again to what one visit's pause
@@ -204,44 +181,42 @@ TEST_CASE("source and sink threads carry files to their end", "[engine][file]") 
   write_file(path, random_bytes(200 * block_bytes + 1, 5));
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
-  SpscRing<BlockRef> from_source{256}, to_source{256}, from_sink{256}, to_sink{256};
+  FileRings source_rings{256}, sink_rings{256};
   auto source = std::make_unique<Source>(SourceOptions{}, make_io());
   source->add(only_volume(std::move(files)));
-  FileThread reader{std::move(source), from_source, to_source};
+  FileThread reader{std::move(source), source_rings};
   SinkSettings options = sink_settings(to.path(), manifest);
   options.slots = receiver_slots;
-  FileThread writer{make_sink(manifest, options)->take(), from_sink, to_sink};
+  FileThread writer{make_sink(manifest, options)->take(), sink_rings};
   const Instant begin = monotonic_now();
   REQUIRE(reader.start());
   REQUIRE(writer.start());
 
-  std::deque<BlockRef> free, pending;
-  BlockRef message;
+  std::deque<BlockRef> free;
+  BlockRef carried;
   bool is_done = false;
   while (!is_done && monotonic_now() - begin < 60s) {
     bool is_idle = true;
-    for (; from_sink.pop(message); is_idle = false) {
-      if (message.kind == FileMessageKind::block) free.push_back(message);
-      REQUIRE(message.kind != FileMessageKind::failed);
-      is_done = is_done || message.kind == FileMessageKind::file_done;
+    for (BlockRef block; sink_rings.to_engine.pop(block); is_idle = false) free.push_back(block);
+    for (FileEvent event; sink_rings.events.pop(event); is_idle = false) {
+      REQUIRE_FALSE(std::holds_alternative<FileFailed>(event));
+      is_done = is_done || std::holds_alternative<FileFinished>(event);
     }
-    while (pending.size() < 64 && from_source.pop(message)) pending.push_back(message);
-    for (; !pending.empty(); pending.pop_front(), is_idle = false) {
-      BlockRef carried = pending.front();
-      REQUIRE(carried.kind != FileMessageKind::failed);
-      if (carried.kind == FileMessageKind::block) {
-        if (free.empty() || to_sink.size() > 200) break;
-        BlockRef target = free.front();
-        free.pop_front();
-        std::memcpy(target.data, carried.data, carried.length);
-        target.offset = carried.offset;
-        target.length = carried.length;
-        REQUIRE(to_sink.push(target));
-        REQUIRE(to_source.push(carried));
-        carried.kind = FileMessageKind::digest;
-      }
-      if (carried.kind == FileMessageKind::digest || carried.kind == FileMessageKind::root)
-        REQUIRE(to_sink.push(carried));
+    for (FileEvent event; source_rings.events.pop(event); is_idle = false) {
+      const auto& read = std::get<RootRead>(event);
+      REQUIRE(sink_rings.commands.push(AnnouncedRoot{read.file, read.root}));
+    }
+    for (; !free.empty() && source_rings.to_engine.pop(carried); is_idle = false) {
+      if (carried.kind != BlockKind::block) continue;
+      BlockRef target = free.front();
+      free.pop_front();
+      std::memcpy(target.data, carried.data, carried.length);
+      target.offset = carried.offset;
+      target.length = carried.length;
+      REQUIRE(sink_rings.from_engine.push(target));
+      REQUIRE(source_rings.from_engine.push(carried));
+      REQUIRE(
+          sink_rings.commands.push(AnnouncedDigest{carried.file, carried.offset, carried.digest}));
     }
     if (is_idle) ::usleep(100);
   }
@@ -262,25 +237,23 @@ TEST_CASE("a thread that is stopped in the middle leaves what can be resumed", "
   write_file(path, random_bytes(40 * block_bytes, 6));
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
-  SpscRing<BlockRef> from_sink{256}, to_sink{256};
+  FileRings rings{256};
   {
-    FileThread writer{make_sink(manifest, sink_settings(to.path(), manifest))->take(), from_sink,
-                      to_sink};
+    FileThread writer{make_sink(manifest, sink_settings(to.path(), manifest))->take(), rings};
     REQUIRE(writer.start());
     const std::string data = read_file(path);
     for (std::uint64_t index = 0; index < 5; ++index) {
       BlockRef block;
-      while (!from_sink.pop(block)) ::usleep(100);
+      while (!rings.to_engine.pop(block)) ::usleep(100);
       block.offset = index * block_bytes;
       block.length = block_bytes;
       std::memcpy(block.data, data.data() + block.offset, block_bytes);
-      BlockRef digest = block;
-      digest.kind = FileMessageKind::digest;
-      digest.digest = crypto::block_digest(crypto::DigestKind::xxh3, {block.data, block_bytes});
-      REQUIRE(to_sink.push(block));
-      REQUIRE(to_sink.push(digest));
+      const Digest digest =
+          crypto::block_digest(crypto::DigestKind::xxh3, {block.data, block_bytes});
+      REQUIRE(rings.from_engine.push(block));
+      REQUIRE(rings.commands.push(AnnouncedDigest{0, block.offset, digest}));
     }
-    while (!to_sink.is_empty()) ::usleep(100);
+    while (!rings.from_engine.is_empty() || !rings.commands.is_empty()) ::usleep(100);
   }
   CHECK(send({path}, to.path()).blocks_skipped == 5);
 }
@@ -302,9 +275,10 @@ TEST_CASE("C5 files that are only compared do not wait for the engine", "[engine
   SourceVolume volume = only_volume(open_files(paths));
   volume.answer = std::make_shared<const Answer>(Answer{.claims = std::move(claims)});
   source.add(std::move(volume));
-  SpscRing<BlockRef> out{1024}, back{64};
+  FileRings rings{1024};
   for (int i = 0; i < 20'000 && !source.is_over(); ++i)
-    if (source.turn(monotonic_now(), out, back) == 0) ::usleep(100);
+    if (source.turn(monotonic_now(), rings) == 0) ::usleep(100);
   CHECK(source.is_over());
-  CHECK(out.size() == 2 * paths.size() + 1);
+  CHECK(rings.to_engine.size() == paths.size() + 1);
+  CHECK(rings.events.size() == paths.size());
 }

@@ -17,8 +17,10 @@ namespace {
 struct Volumes {
   TempFolder from;
   Source source{{.slots = 16}, make_io()};
-  SpscRing<BlockRef> out{1024}, back{64};
-  std::vector<BlockRef> messages;
+  FileRings rings{1024};
+  std::vector<BlockRef> blocks;
+  std::vector<RootRead> roots;
+  std::vector<FileFailed> failures;
   std::uint32_t next_file = 0;
 
   /// volume makes files of these sizes, and packs the small ones if it is told to.
@@ -47,18 +49,30 @@ struct Volumes {
 
   /// run turns until nothing has moved for a while.
   void run() {
-    BlockRef message;
     for (int idle = 0; idle < 50;) {
-      idle = source.turn(monotonic_now(), out, back) == 0 ? idle + 1 : 0;
-      for (; out.pop(message); messages.push_back(message))
-        if (message.kind == FileMessageKind::block) REQUIRE(back.push(message));
+      idle = source.turn(monotonic_now(), rings) == 0 ? idle + 1 : 0;
+      take();
       if (idle > 0) ::usleep(200);
     }
   }
-  [[nodiscard]] std::vector<std::uint32_t> files_of(FileMessageKind kind) const {
+  /// take empties the rings and gives buffers back.
+  void take() {
+    for (BlockRef block; rings.to_engine.pop(block); blocks.push_back(block))
+      if (block.kind == BlockKind::block) REQUIRE(rings.from_engine.push(block));
+    for (FileEvent event; rings.events.pop(event);) {
+      if (const auto* read = std::get_if<RootRead>(&event)) roots.push_back(*read);
+      if (const auto* failed = std::get_if<FileFailed>(&event)) failures.push_back(*failed);
+    }
+  }
+  [[nodiscard]] std::vector<std::uint32_t> files_of(BlockKind kind) const {
     std::vector<std::uint32_t> files;
-    for (const BlockRef& message : messages)
-      if (message.kind == kind) files.push_back(message.file);
+    for (const BlockRef& block : blocks)
+      if (block.kind == kind) files.push_back(block.file);
+    return files;
+  }
+  [[nodiscard]] std::vector<std::uint32_t> files_read() const {
+    std::vector<std::uint32_t> files;
+    for (const RootRead& read : roots) files.push_back(read.file);
     return files;
   }
 };
@@ -75,23 +89,23 @@ std::size_t open_descriptors() {
 TEST_CASE("a source reads volume after volume, and waits for the next one", "[engine][file]") {
   Volumes test;
   test.run();
-  CHECK(test.messages.empty());
+  CHECK(test.blocks.empty());
   CHECK(test.source.nap_max() == nap_max_at_end);
   test.source.add(test.volume({block_bytes + 1, 0}));
   test.run();
-  CHECK(test.files_of(FileMessageKind::block) == Files{0, 0, 1});
-  CHECK(test.files_of(FileMessageKind::root) == Files{0, 1});
+  CHECK(test.files_of(BlockKind::block) == Files{0, 0, 1});
+  CHECK(test.files_read() == Files{0, 1});
   CHECK(test.source.nap_max() == nap_max_at_end);
   CHECK_FALSE(test.source.is_over());
 
   test.source.add(test.volume({}));
   test.source.add(test.volume({3 * block_bytes}));
   test.run();
-  CHECK(test.files_of(FileMessageKind::root) == Files{0, 1, 4});
-  CHECK(test.files_of(FileMessageKind::end_of_files).empty());
+  CHECK(test.files_read() == Files{0, 1, 4});
+  CHECK(test.files_of(BlockKind::end_of_files).empty());
   test.source.add(test.last_volume({}));
   test.run();
-  CHECK(test.messages.back().kind == FileMessageKind::end_of_files);
+  CHECK(test.blocks.back().kind == BlockKind::end_of_files);
   CHECK(test.source.is_over());
   CHECK(test.source.nap_max() == nap_max_reading);
 }
@@ -113,19 +127,14 @@ TEST_CASE("each volume of a source has its own pack, claims and wishes", "[engin
   test.source.add(std::move(third));
   test.run();
 
-  Files roots = test.files_of(FileMessageKind::root);
+  Files roots = test.files_read();
   std::ranges::sort(roots);
   CHECK(roots == Files{3, 40, 41, 43, 48, 85});
-  CHECK(test.files_of(FileMessageKind::skipped) == Files{43});
-  const auto digest_of_pack = [&](std::uint32_t file) {
-    return std::ranges::find_if(test.messages,
-                                [&](const BlockRef& message) {
-                                  return message.kind == FileMessageKind::root &&
-                                         message.file == file;
-                                })
-        ->digest;
+  CHECK(test.files_of(BlockKind::skipped) == Files{43});
+  const auto root_of = [&](std::uint32_t file) {
+    return std::ranges::find(test.roots, file, &RootRead::file)->root;
   };
-  CHECK(digest_of_pack(40) != digest_of_pack(85));  // of other bytes
+  CHECK(root_of(40) != root_of(85));  // of other bytes
   CHECK(test.source.is_over());
 }
 
@@ -142,7 +151,7 @@ TEST_CASE("a source lets go of a volume that it has handed over", "[engine][file
     test.run();
     CHECK(open_descriptors() == before);
   }
-  CHECK(test.files_of(FileMessageKind::root).size() == 40);
+  CHECK(test.files_read().size() == 40);
 }
 
 TEST_CASE("a failure of a later volume names the file's index on the wire", "[engine][file]") {
@@ -153,7 +162,8 @@ TEST_CASE("a failure of a later volume names the file's index on the wire", "[en
   write_file(test.from / std::to_string(3 + 20), "changed");
   test.source.add(std::move(second));
   test.run();
-  CHECK(test.files_of(FileMessageKind::failed) == Files{3 + 20});
+  REQUIRE(test.failures.size() == 1);
+  CHECK(test.failures[0].file == 3 + 20);
   CHECK(test.source.is_over());
 }
 
@@ -164,28 +174,27 @@ TEST_CASE("volumes that come while the source's thread runs are read", "[engine]
   Volumes test;
   auto source = std::make_unique<Source>(SourceOptions{.slots = 16}, make_io());
   Source& adder = *source;
-  FileThread reader{std::move(source), test.out, test.back};
+  FileThread reader{std::move(source), test.rings};
   REQUIRE(reader.start());
   std::uint32_t added = 0;
   const Instant begin = monotonic_now();
   const auto has_ended = [&test] {
-    return !test.messages.empty() && test.messages.back().kind == FileMessageKind::end_of_files;
+    return !test.blocks.empty() && test.blocks.back().kind == BlockKind::end_of_files;
   };
-  for (BlockRef message; !has_ended() && monotonic_now() - begin < 60s;) {
+  while (!has_ended() && monotonic_now() - begin < 60s) {
     if (added < volumes_total) {
       SourceVolume volume = test.volume({3, 2 * block_bytes});
       volume.is_last = ++added == volumes_total;
       adder.add(std::move(volume));
     }
-    for (; test.out.pop(message); test.messages.push_back(message))
-      if (message.kind == FileMessageKind::block) REQUIRE(test.back.push(message));
+    test.take();
     ::usleep(100);
   }
   reader.request_stop();
   reader.join();
-  for (BlockRef message; test.out.pop(message);) test.messages.push_back(message);
-  const Files roots = test.files_of(FileMessageKind::root);
+  test.take();
+  const Files roots = test.files_read();
   CHECK(roots.size() == 2 * volumes_total);
   CHECK(std::ranges::is_sorted(roots));
-  CHECK(test.messages.back().kind == FileMessageKind::end_of_files);
+  CHECK(test.blocks.back().kind == BlockKind::end_of_files);
 }

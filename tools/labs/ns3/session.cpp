@@ -164,8 +164,7 @@ bool Session::next_block(Instant now, BlockRef& block) {
 
 void Session::feed_sender(Instant now) {
   BlockRef back;
-  while (sender_side_.engine_to_file.pop(back))
-    if (back.kind == FileMessageKind::block) free_slots_.push_back(back.slot);
+  while (sender_side_.engine_to_file.pop(back)) free_slots_.push_back(back.slot);
   while (!free_slots_.empty()) {
     BlockRef block = from_disk_.lend(free_slots_.back());
     if (!next_block(now, block)) break;
@@ -178,14 +177,14 @@ void Session::feed_sender(Instant now) {
   }
   if (next_offset_ >= file_sizes_.front() && !has_ended_) {
     has_ended_ = true;
-    ONEHOP_CHECK(sender_side_.file_to_engine.push({.kind = FileMessageKind::end_of_files}));
+    ONEHOP_CHECK(sender_side_.file_to_engine.push({.kind = BlockKind::end_of_files}));
   }
 }
 
 void Session::drain_receiver() {
   BlockRef block;
   while (receiver_side_.engine_to_file.pop(block)) {
-    if (block.kind != FileMessageKind::block) continue;
+    if (block.kind != BlockKind::block) continue;
     totals_.bytes_wrong += to_disk_.wrong_bytes(block);
     totals_.bytes_checked += block.length;
     if (flow_.has_digests) {

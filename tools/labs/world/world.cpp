@@ -217,8 +217,7 @@ bool World::next_block(BlockRef& block) {
 
 void World::feed_sender() {
   BlockRef back;
-  while (sender_side_.engine_to_file.pop(back))
-    if (back.kind == FileMessageKind::block) free_slots_.push_back(back.slot);
+  while (sender_side_.engine_to_file.pop(back)) free_slots_.push_back(back.slot);
   SpscRing<BlockRef>& ring = sender_side_.file_to_engine;
   while (!free_slots_.empty() && ring.size() < ring.capacity()) {
     BlockRef block = source_.lend(free_slots_.back());
@@ -228,7 +227,7 @@ void World::feed_sender() {
     ONEHOP_CHECK(ring.push(block));
   }
   if (next_file_ >= config_.file_sizes.size() && !has_ended_)
-    has_ended_ = ring.push({.kind = FileMessageKind::end_of_files});
+    has_ended_ = ring.push({.kind = BlockKind::end_of_files});
 }
 
 void World::feed_receiver() {
@@ -244,7 +243,7 @@ void World::feed_receiver() {
 void World::drain_receiver() {
   BlockRef block;
   while (receiver_side_.engine_to_file.pop(block))
-    if (block.kind == FileMessageKind::block) on_disk_.push_back(block);
+    if (block.kind == BlockKind::block) on_disk_.push_back(block);
   const Instant t = now();
   while (on_disk_head_ < on_disk_.size() && disk_free_at_ <= t) {
     const BlockRef& full = on_disk_[on_disk_head_++];

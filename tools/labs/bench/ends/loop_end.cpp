@@ -122,7 +122,7 @@ class BenchSender final : public session::SendHost {
     return path_.opened(route);
   }
   void on_accepted(const session::Accepted&) override {}
-  Result<session::EngineRings> start_data(const session::DataPlan& plan) override {
+  Result<session::SessionRings> start_data(const session::DataPlan& plan) override {
     ONEHOP_TRY(source, make_source());
     const std::string_view io_name = source->io_name();
     ONEHOP_TRY(rings, path_.start_sending(plan, std::move(source)));
@@ -176,7 +176,7 @@ class BenchReceiver final : public session::RecvHost {
     ONEHOP_TRYV(path_.open_port(route.link.name, link.local.address, spec_.port, false));
     return path_.opened(route);
   }
-  Result<session::EngineRings> start_data(const session::DataPlan& plan) override {
+  Result<session::SessionRings> start_data(const session::DataPlan& plan) override {
     std::vector<std::uint64_t> sizes = std::move(sizes_);
     const std::string_view io_name = sink_->io_name();
     ONEHOP_TRY(rings, path_.start_receiving(plan, std::move(sink_), std::move(sizes)));

@@ -23,41 +23,25 @@ MemorySink::MemorySink(list::Manifest manifest, const MemorySinkOptions& options
   }
 }
 
-std::size_t MemorySink::turn(Instant, SpscRing<BlockRef>& to_engine,
-                             SpscRing<BlockRef>& from_engine) {
+std::size_t MemorySink::turn(Instant, FileRings& rings) {
   if (!std::exchange(has_lent_, true)) {
     std::uint32_t slot = 0;
     while (pool_.lend(slot)) outbox_.push_back({.data = pool_.data(slot), .slot = slot});
   }
   std::size_t moved = 0;
-  BlockRef message;
-  const std::size_t outbox_max = options_.slots + messages_per_turn_max;
-  for (; moved < messages_per_turn_max && outbox_.size() < outbox_max && from_engine.pop(message);
-       ++moved)
-    handle(message);
-  for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
+  BlockRef block;
+  for (; moved < messages_per_turn_max && rings.from_engine.pop(block); ++moved) take(block);
+  FileCommand command;
+  for (std::size_t i = 0; i < messages_per_turn_max && rings.commands.pop(command); ++i, ++moved)
+    std::visit([this](const auto& said) { take(said); }, command);
+  for (; !outbox_.empty() && rings.to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
+  for (; !told_.empty() && rings.events.push(told_.front()); ++moved) told_.pop_front();
   return moved;
 }
 
-void MemorySink::handle(const BlockRef& message) {
-  const bool is_known = message.file < files_.size();
-  switch (message.kind) {
-    case FileMessageKind::block: return on_block(message);
-    case FileMessageKind::digest:
-      if (is_known) return on_digest(message);
-      return fail(message.file, FileFailure::protocol);
-    case FileMessageKind::root:
-      if (!is_known) return fail(message.file, FileFailure::protocol);
-      files_[message.file].has_root = true;
-      files_[message.file].root = message.digest;
-      return finish_if_complete(message.file);
-    case FileMessageKind::checkpoint:
-    case FileMessageKind::abort: return outbox_.push_back({.kind = FileMessageKind::checkpointed});
-    default: return fail(message.file, FileFailure::protocol);
-  }
-}
-
-void MemorySink::on_block(const BlockRef& block) {
+void MemorySink::take(const BlockRef& block) {
+  if (block.kind == BlockKind::checkpoint) return told_.push_back(CheckpointMade{});
+  if (block.kind != BlockKind::block) return fail(block.file, FileFailure::protocol);
   ONEHOP_CHECK(block.data == pool_.data(block.slot));
   outbox_.push_back({.data = block.data, .file = block.file, .slot = block.slot});
   if (has_failed_) return;
@@ -73,14 +57,22 @@ void MemorySink::on_block(const BlockRef& block) {
   settle(block.file, index);
 }
 
-void MemorySink::on_digest(const BlockRef& message) {
-  const std::uint64_t index = message.offset / block_bytes;
-  File& file = files_[message.file];
+void MemorySink::take(const AnnouncedDigest& announced) {
+  if (announced.file >= files_.size()) return fail(announced.file, FileFailure::protocol);
+  const std::uint64_t index = announced.offset / block_bytes;
+  File& file = files_[announced.file];
   if (has_failed_ || index < file.next_leaf) return;
   Entry& entry = file.entries[index];
-  entry.announced = message.digest;
+  entry.announced = announced.digest;
   entry.has_announced = true;
-  settle(message.file, index);
+  settle(announced.file, index);
+}
+
+void MemorySink::take(const AnnouncedRoot& announced) {
+  if (announced.file >= files_.size()) return fail(announced.file, FileFailure::protocol);
+  files_[announced.file].has_root = true;
+  files_[announced.file].root = announced.root;
+  finish_if_complete(announced.file);
 }
 
 void MemorySink::settle(std::uint32_t file_index, std::uint64_t block) {
@@ -107,13 +99,13 @@ void MemorySink::finish_if_complete(std::uint32_t file_index) {
     return;
   if (file.tree && file.tree->root() != file.root)
     return fail(file_index, FileFailure::root_mismatch);
-  outbox_.push_back({.file = file_index, .kind = FileMessageKind::file_done, .digest = file.root});
+  told_.push_back(FileFinished{.file = file_index, .root = file.root});
   --files_left_;
 }
 
 void MemorySink::fail(std::uint32_t file, FileFailure failure) {
   if (std::exchange(has_failed_, true)) return;
-  outbox_.push_back({.file = file, .kind = FileMessageKind::failed, .failure = failure});
+  told_.push_back(FileFailed{.file = file, .failure = failure});
 }
 
 }  // namespace onehop::bench

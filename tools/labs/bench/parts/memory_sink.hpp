@@ -3,8 +3,8 @@
 // forgotten; nothing is written. It stands for the receiving program when the path, and not the
 // disk, is what is measured.
 //
-//   engine ─▶ {block, digest, root} ─▶ digest of the bytes ─▶ announced == own? ─▶ buffer back
-//                                      └─▶ the last leaf and the root are there: file_done
+//   engine ──▶ block ────────┬─▶ digest of the bytes ─▶ announced == own? ─▶ buffer back
+//   session ─▶ digest, root ─┘   └─▶ the last leaf and the root are there: FileFinished
 //
 // It makes nothing durable, resumes nothing, and takes no place in a path: it is for benchmarks and
 // tests only. Owned and called by one file thread.
@@ -32,10 +32,9 @@ class MemorySink final : public disk::FileWorker {
  public:
   MemorySink(list::Manifest manifest, const MemorySinkOptions& options);
 
-  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
-                   SpscRing<BlockRef>& from_engine) override;
+  std::size_t turn(Instant now, FileRings& rings) override;
   [[nodiscard]] bool is_over() const noexcept {
-    return (has_failed_ || files_left_ == 0) && outbox_.empty();
+    return (has_failed_ || files_left_ == 0) && outbox_.empty() && told_.empty();
   }
   [[nodiscard]] Nanos nap_max() const noexcept override {
     return blocks_left_ <= near_end_blocks ? disk::nap_max_at_end : disk::nap_max_writing;
@@ -58,9 +57,10 @@ class MemorySink final : public disk::FileWorker {
   };
   static constexpr std::uint64_t near_end_blocks = 8;  // as Sink has it
 
-  void handle(const BlockRef& message);
-  void on_block(const BlockRef& block);
-  void on_digest(const BlockRef& message);
+  void take(const BlockRef& block);
+  void take(const AnnouncedDigest& announced);
+  void take(const AnnouncedRoot& announced);
+  void take(const EndAtCheckpoint&) {}
   void settle(std::uint32_t file, std::uint64_t block);
   void finish_if_complete(std::uint32_t file);
   void fail(std::uint32_t file, FileFailure failure);
@@ -70,6 +70,7 @@ class MemorySink final : public disk::FileWorker {
   disk::BlockPool pool_;
   std::vector<File> files_;
   std::deque<BlockRef> outbox_;
+  std::deque<FileEvent> told_;
   std::size_t files_left_;
   std::uint64_t blocks_left_ = 0;
   bool has_lent_ = false, has_failed_ = false;

@@ -8,8 +8,6 @@ namespace onehop::bench {
 
 namespace {
 
-constexpr std::size_t messages_per_turn_max = 64;  // as Source has it
-
 /// Incompressible and cheap to make: splitmix64.
 void fill(std::span<std::byte> bytes, std::uint64_t seed) noexcept {
   for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
@@ -29,29 +27,15 @@ MemorySource::MemorySource(list::Manifest manifest, const MemorySourceOptions& o
   if (options_.digest_kind) tree_.emplace(*options_.digest_kind);
 }
 
-std::size_t MemorySource::turn(Instant, SpscRing<BlockRef>& to_engine,
-                               SpscRing<BlockRef>& from_engine) {
-  std::size_t moved = take_messages(from_engine) + flush(to_engine);
-  const std::size_t waiting = to_engine.size();
+std::size_t MemorySource::turn(Instant, FileRings& rings) {
+  std::size_t moved = 0;
+  for (BlockRef block; rings.from_engine.pop(block); ++moved) pool_.give_back(block.slot);
+  moved += flush(rings);
+  const std::size_t waiting = rings.to_engine.size();
   const std::size_t made = make_blocks(waiting);
   if (made > 0) read_ahead_.on_fill(waiting);
   moved += made;
-  return moved + flush(to_engine);
-}
-
-std::size_t MemorySource::take_messages(SpscRing<BlockRef>& from_engine) {
-  std::size_t count = 0;
-  BlockRef message;
-  for (; count < messages_per_turn_max && from_engine.pop(message); ++count) {
-    if (message.kind == FileMessageKind::block) {
-      pool_.give_back(message.slot);
-    } else if (message.kind == FileMessageKind::checkpoint ||
-               message.kind == FileMessageKind::abort) {
-      is_over_ = is_over_ || message.kind == FileMessageKind::abort;
-      outbox_.push_back({.kind = FileMessageKind::checkpointed});
-    }
-  }
-  return count;
+  return moved + flush(rings);
 }
 
 std::size_t MemorySource::make_blocks(std::size_t waiting) {
@@ -59,7 +43,7 @@ std::size_t MemorySource::make_blocks(std::size_t waiting) {
   std::uint32_t slot = 0;
   while (!is_over_ && waiting + outbox_.size() < read_ahead_.blocks()) {
     if (file_ == manifest_.files.size()) {
-      outbox_.push_back({.kind = FileMessageKind::end_of_files});
+      outbox_.push_back({.kind = BlockKind::end_of_files});
       is_over_ = true;
       return count;
     }
@@ -85,19 +69,20 @@ void MemorySource::make_block(std::uint32_t slot) {
   }
   outbox_.push_back(block);
   if (++block_ < blocks_of(size)) return;
-  BlockRef root{.file = file_, .kind = FileMessageKind::root};
+  RootRead read{.file = file_};
   if (tree_) {
-    root.digest = tree_->root();
+    read.root = tree_->root();
     tree_.emplace(*options_.digest_kind);
   }
-  outbox_.push_back(root);
+  told_.push_back(read);
   ++file_;
   block_ = 0;
 }
 
-std::size_t MemorySource::flush(SpscRing<BlockRef>& to_engine) {
+std::size_t MemorySource::flush(FileRings& rings) {
   std::size_t count = 0;
-  for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++count) outbox_.pop_front();
+  for (; !outbox_.empty() && rings.to_engine.push(outbox_.front()); ++count) outbox_.pop_front();
+  for (; !told_.empty() && rings.events.push(told_.front()); ++count) told_.pop_front();
   return count;
 }
 

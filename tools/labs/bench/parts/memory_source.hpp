@@ -3,7 +3,8 @@
 // with incompressible bytes once; nothing is read. It stands for the sending program when the path,
 // and not the disk, is what is measured.
 //
-//   pool ─▶ (digest, tree) ─▶ BlockRef{block} ─▶ engine ─▶ given back ─▶ pool
+//   pool ─▶ (digest, tree) ─▶ block ─▶ engine ─▶ given back ─▶ pool
+//                   └─▶ root ─▶ session
 //
 // Two blocks that use one buffer have the same bytes: what arrives is verified by digest, not by
 // place. Owned and called by one file thread.
@@ -32,24 +33,25 @@ class MemorySource final : public disk::FileWorker {
  public:
   MemorySource(list::Manifest manifest, const MemorySourceOptions& options);
 
-  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
-                   SpscRing<BlockRef>& from_engine) override;
-  [[nodiscard]] bool is_over() const noexcept { return is_over_ && outbox_.empty(); }
+  std::size_t turn(Instant now, FileRings& rings) override;
+  [[nodiscard]] bool is_over() const noexcept {
+    return is_over_ && outbox_.empty() && told_.empty();
+  }
   [[nodiscard]] Nanos nap_max() const noexcept override { return disk::nap_max_reading; }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-read"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return "memory"; }
 
  private:
-  std::size_t take_messages(SpscRing<BlockRef>& from_engine);
   std::size_t make_blocks(std::size_t waiting);
   void make_block(std::uint32_t slot);
-  std::size_t flush(SpscRing<BlockRef>& to_engine);
+  std::size_t flush(FileRings& rings);
 
   list::Manifest manifest_;
   MemorySourceOptions options_;
   disk::BlockPool pool_;
   source::ReadAhead read_ahead_;
   std::deque<BlockRef> outbox_;
+  std::deque<FileEvent> told_;
   std::uint32_t file_ = 0;
   std::uint64_t block_ = 0;
   std::optional<crypto::DigestTree> tree_;  // of file_

@@ -110,8 +110,7 @@ void FwpSession::play(Instant until) {
 
 void FwpSession::feed() {
   BlockRef back;
-  while (sender_side_.engine_to_file.pop(back))
-    if (back.kind == FileMessageKind::block) free_slots_.push_back(back.slot);
+  while (sender_side_.engine_to_file.pop(back)) free_slots_.push_back(back.slot);
   for (; !free_slots_.empty(); free_slots_.pop_back(), next_offset_ += block_bytes)
     ONEHOP_CHECK(sender_side_.file_to_engine.push({.data = source_.data(),
                                                    .offset = next_offset_,
@@ -123,7 +122,7 @@ void FwpSession::feed() {
 void FwpSession::write() {
   BlockRef block;
   while (receiver_side_.engine_to_file.pop(block))
-    if (block.kind == FileMessageKind::block)
+    if (block.kind == BlockKind::block)
       ONEHOP_CHECK(receiver_side_.file_to_engine.push(
           {.data = sink_.get() + std::size_t{block.slot} * block_bytes, .slot = block.slot}));
 }
