@@ -172,7 +172,10 @@ std::optional<api::Answer> VolumePreparer::ask(const session::OfferedVolume& off
   event.conflicts = conflicts.size();
   event.is_part = !offer.is_last;
   for (const list::ManifestEntry& entry : offer.manifest->files)
-    event.files.push_back({.name = display_name(entry.name), .bytes = entry.size});
+    event.files.push_back({.name = display_name(entry.name),
+                           .bytes = entry.size,
+                           .is_folder = entry.is_folder(),
+                           .is_symlink = entry.is_symlink()});
   for (const list::ManifestEntry& entry : offer.manifest->files)
     event.files_total += entry.is_folder() ? 0 : 1;
   event.bytes_total = list::total_bytes(*offer.manifest);

@@ -10,6 +10,17 @@
 
 namespace onehop::tool {
 
+TEST_CASE("what is offered is named by its size, a folder and a link by what they are",
+          "[tools][conflicts]") {
+  api::Offer::File file{.name = "a", .bytes = 0};
+  CHECK(offered_text(file) == "'a', 0 B");
+  file.is_folder = true;
+  CHECK(offered_text(file) == "'a', a folder");
+  file.is_folder = false;
+  file.is_symlink = true;
+  CHECK(offered_text(file) == "'a', a link");
+}
+
 TEST_CASE("a conflict's line has the escaped name, the cause and both sizes",
           "[tools][conflicts]") {
   api::Offer::File file;

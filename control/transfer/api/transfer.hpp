@@ -97,11 +97,12 @@ struct Beat {};
 /// Offer: asks for answer(). Without an answer within 15 minutes the session ends with 11.
 struct Offer {
   struct File {
-    std::string name;            ///< escaped: safe on a terminal
-    std::uint64_t bytes = 0;     ///< offered
-    std::string conflict;        ///< why on_exist cannot decide; empty: it can
-    bool is_regular = false;     ///< what exists there
-    std::uint64_t existing = 0;  ///< its bytes
+    std::string name;                            ///< escaped: safe on a terminal
+    std::uint64_t bytes = 0;                     ///< offered
+    std::string conflict;                        ///< why on_exist cannot decide; empty: it can
+    bool is_regular = false;                     ///< what exists there
+    std::uint64_t existing = 0;                  ///< its bytes
+    bool is_folder = false, is_symlink = false;  ///< what is offered; neither: a file
   };
   std::uint64_t id = 0;
   std::string peer, directory;

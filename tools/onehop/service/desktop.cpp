@@ -28,7 +28,7 @@ std::string names_of(const api::Offer& offer) {
   std::string text;
   std::size_t shown = 0;
   for (const api::Offer::File& file : offer.files) {
-    const std::string line = fmt::format("\n'{}', {}", file.name, format_bytes(file.bytes));
+    const std::string line = "\n" + offered_text(file);
     if (shown == names_max || text.size() + line.size() > names_bytes_max) break;
     text += line;
     ++shown;

@@ -20,6 +20,13 @@ std::size_t rows_of(std::string_view text, std::size_t columns) {
 
 }  // namespace
 
+std::string offered_text(const api::Offer::File& file) {
+  return fmt::format("'{}', {}", file.name,
+                     file.is_folder    ? "a folder"
+                     : file.is_symlink ? "a link"
+                                       : format_bytes(file.bytes));
+}
+
 std::string conflict_line(const api::Offer::File& file) {
   std::string line = fmt::format("  '{}': {}", file.name, file.conflict);
   if (!file.is_regular) return line + fmt::format(", {} offered", format_bytes(file.bytes));
@@ -64,7 +71,7 @@ api::Answer ask_about(const Terminal& terminal, const api::Offer& offer) {
   const bool is_whole = offer.conflicts == 0;  // else what exists is the question
   for (const api::Offer::File& file : offer.files) {
     if (!file.conflict.empty()) lines.push_back(conflict_line(file));
-    if (is_whole) lines.push_back(fmt::format("  '{}', {}", file.name, format_bytes(file.bytes)));
+    if (is_whole) lines.push_back("  " + offered_text(file));
   }
   std::ranges::transform(lines, lines.begin(), fitted);
   Terminal::discard_input();

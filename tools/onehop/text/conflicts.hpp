@@ -14,6 +14,9 @@
 
 namespace onehop::tool {
 
+/// offered_text is what is shown of one that is offered: its escaped name, and its size or kind.
+[[nodiscard]] std::string offered_text(const api::Offer::File& file);
+
 /// conflict_line is what is shown of one: its escaped name, what is wrong, and both sizes.
 [[nodiscard]] std::string conflict_line(const api::Offer::File& file);
 
