@@ -10,24 +10,20 @@ namespace onehop::rate {
 namespace {
 // Ours. Low: rounding and losses hold the sum below the link's rate. High: what the first ones take
 // beyond their shares is what the last one lacks.
-constexpr std::int64_t head_room = 1015;
+constexpr Gain head_room{1015};
 // Ours: a pause of a sender is no end of its session. Low: its share is given away and taken back.
 // High: a session that stands still holds its share for longer.
 constexpr Nanos moved_within{1s};
 // Ours. Low: more often than S can tell. High: what nobody uses is lost for longer.
 constexpr std::size_t steps_between_min = 40, steps_between_max = 320;
 // Ours, of C. Low: what nobody uses is lost. High: a burst more or less begins a trial.
-constexpr std::int64_t full = 900;
+constexpr Gain full{900};
 // Ours, of L; a full link has it at 1 / head_room. Low: noise is room. High: room is not seen.
-constexpr std::int64_t at_level = 995;
+constexpr Gain at_level{995};
 // Ours, of S. Low: noise is growth. High: growth is not seen.
-constexpr std::int64_t risen = 1020, kept = 970;
+constexpr Gain risen{1020}, kept{970};
 // Ours. Low: many trials. High: each that was wrong costs more.
-constexpr std::int64_t trial_up = 1150, trial_up_again = 2000, trial_down = 900;
-
-std::int64_t times(std::int64_t value, std::int64_t permille) noexcept {
-  return static_cast<std::int64_t>(static_cast<Wide>(value) * permille / 1000);
-}
+constexpr Gain trial_up{1150}, trial_up_again{2000}, trial_down{900};
 }  // namespace
 
 Bytes LinkShares::Meter::read(Instant now, Bytes total) noexcept {
@@ -59,30 +55,29 @@ BytesPerSecond LinkShares::step(Instant now, std::span<const Arrived> arrived) {
   const bool has_changed = std::exchange(count_, count) != count;
   if (is_growing() || count < 2) return level_ = {};
   const BytesPerSecond capacity = *std::ranges::max_element(sums_);
-  const BytesPerSecond even{std::max<std::int64_t>(
-      times(capacity.count, head_room) / static_cast<std::int64_t>(count), 1)};
+  const BytesPerSecond even{
+      std::max<std::int64_t>((capacity * head_room).count / static_cast<std::int64_t>(count), 1)};
   if (has_changed || level_ == BytesPerSecond{}) {
     level_ = even;
     trial_.reset();
     steps_still_ = 0;
     steps_between_ = steps_between_min;
   } else {
-    const std::int64_t bound = times(level_.count, at_level);
-    steps_unbound_ = most.count < bound ? steps_unbound_ + 1 : 0;
+    const BytesPerSecond bound = level_ * at_level;
+    steps_unbound_ = most < bound ? steps_unbound_ + 1 : 0;
     if (steps_unbound_ >= steps_between_min) steps_between_ = trial_steps;
-    judge(sum, even, least.count >= bound || sum.count < times(capacity.count, full));
+    judge(sum, even, least >= bound || sum < capacity * full);
   }
   level_ = std::max(level_, even);
-  if (!trial_) level_ = std::min(level_, BytesPerSecond{times(capacity.count, trial_up)});
+  if (!trial_) level_ = std::min(level_, capacity * trial_up);
   return level_;
 }
 
 // is_growing is whether S still grows after the start.
 bool LinkShares::is_growing() noexcept {
   if (!is_starting_ || steps_ <= rate_steps) return is_starting_;
-  const std::int64_t now = sums_[(steps_ - 1) % sum_steps].count;
-  const std::int64_t then = sums_[(steps_ - 1 - rate_steps / 2) % sum_steps].count;
-  return is_starting_ = now > times(then, risen);
+  const BytesPerSecond now = sums_[(steps_ - 1) % sum_steps];
+  return is_starting_ = now > sums_[(steps_ - 1 - rate_steps / 2) % sum_steps] * risen;
 }
 
 void LinkShares::read(Instant now, std::span<const Arrived> arrived) {
@@ -107,7 +102,7 @@ void LinkShares::judge(BytesPerSecond sum, BytesPerSecond even, bool has_room) n
   const Trial trial = *trial_;
   trial_.reset();
   steps_still_ = 0;
-  if (sum.count <= times(trial.sum.count, trial.is_up ? risen : kept)) {
+  if (sum <= trial.sum * (trial.is_up ? risen : kept)) {
     level_ = trial.level;
     steps_between_ = std::min(steps_between_ * 2, steps_between_max);
     return;
@@ -117,10 +112,10 @@ void LinkShares::judge(BytesPerSecond sum, BytesPerSecond even, bool has_room) n
     begin_trial(trial.is_up, sum, trial.is_up ? trial_up_again : trial_down);
 }
 
-void LinkShares::begin_trial(bool is_up, BytesPerSecond sum, std::int64_t part) noexcept {
+void LinkShares::begin_trial(bool is_up, BytesPerSecond sum, Gain part) noexcept {
   was_up_ = is_up;
   trial_ = {.is_up = is_up, .level = level_, .sum = sum};
-  level_ = {times(level_.count, part)};
+  level_ = level_ * part;
 }
 
 }  // namespace onehop::rate

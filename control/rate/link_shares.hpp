@@ -77,7 +77,7 @@ class LinkShares {
   void read(Instant now, std::span<const Arrived> arrived);
   [[nodiscard]] bool is_growing() noexcept;
   void judge(BytesPerSecond sum, BytesPerSecond even, bool has_room) noexcept;
-  void begin_trial(bool is_up, BytesPerSecond sum, std::int64_t part) noexcept;
+  void begin_trial(bool is_up, BytesPerSecond sum, Gain part) noexcept;
 
   std::vector<Session> sessions_;
   Meter sum_;  // S
