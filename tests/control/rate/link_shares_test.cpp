@@ -143,6 +143,20 @@ TEST_CASE("a session that cannot use its share does not bound the others", "[con
   CHECK(used >= 0.93);
 }
 
+TEST_CASE("sessions that can use their shares again get them back within 40 s", "[control][rate]") {
+  Link link{.senders = std::vector<Sender>(4)};
+  for (std::size_t i = 1; i < 4; ++i) link.senders[i].demand = 1e6;
+  link.run(5s);
+  for (Sender& s : link.senders) s.demand = link_rate;
+  const auto [before, all] = link.judge(100ms);
+  CHECK(before < 0.4);  // what they have holds itself
+  link.run(40s);
+  const auto [jain, used] = link.judge(2s);
+  CAPTURE(before, jain, used);
+  CHECK(jain >= 0.95);
+  CHECK(used >= 0.97);
+}
+
 TEST_CASE("sessions that have brought little do not bound one that can bring much",
           "[control][rate]") {
   Link link{.senders = std::vector<Sender>(4)};
