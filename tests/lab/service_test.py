@@ -6,10 +6,9 @@ Goal:   four senders share the link that one of them had, evenly, and the servic
         memory than its accounts say.
 Method: the lab, 600 Mbit/s; a paired device sends one file, then four at once. What b's interface
         received in a window is the sum; how far each sender came in the same seconds is its share.
-Bounds: wide, for a busy machine: the sum is 0.8 of one session's, Jain's index of the shares 0.6;
-        where nothing divides the link it is 0.3 on an idle one. `tools/measure/compare --case
-        service` judges 0.97 and 0.98 on an idle one. The memory is at most the highest that an
-        account says, and that at most four times one session's.
+Bounds: wide, for a busy machine: the sum is 0.8 of one session's, Jain's index of the shares 0.6.
+        `tools/measure/compare --case service` judges 0.97 and 0.98 on an idle one. The memory is
+        at most the highest that an account says, and that at most four times one session's.
 """
 
 import os
