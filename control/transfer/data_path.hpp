@@ -87,8 +87,9 @@ class DataPath {
   /// end: see Account.
   [[nodiscard]] session::SessionEnd end(const session::SessionEnd& end);
 
-  /// arrived is all that has come over the link `ifindex()` in the running session, in wire bytes;
-  /// nothing while none runs. offer bounds what its sender brings; 0: by --max-rate alone.
+  /// arrived is all that has come over the link `ifindex()` in the running session, in wire bytes
+  /// as if each frame were full; nothing while none runs. offer bounds what its sender brings; 0:
+  /// by --max-rate alone.
   [[nodiscard]] std::optional<Bytes> arrived() const;
   void offer(BytesPerSecond rate) noexcept;
   [[nodiscard]] int ifindex() const noexcept { return ifindex_; }
