@@ -84,7 +84,9 @@ class Receiver final : public Side, public ReceiveSession {
   void on_listening(const onehop::Endpoint& local) override;
   Result<session::PairingCode> renew_code(const Error& why) override {
     events_.emit(to_api(why));
-    return make_code();
+    auto code = make_code();
+    if (code) show(code.value());
+    return code;
   }
   void on_rejected(const onehop::Endpoint& peer, const Error& why) override;
   Result<void> on_introduced(const pair::Peer& device) override { return keep(device); }
@@ -94,7 +96,8 @@ class Receiver final : public Side, public ReceiveSession {
   /// release lets go of the host at that place, once what its timers have queued is over.
   void release(std::size_t place);
   std::vector<api::Started::Way> ways() const;
-  Result<session::PairingCode> make_code();
+  Result<session::PairingCode> make_code() const;
+  void show(const session::PairingCode& code) const;
   /// tagged adds to a handler the session that each event is of, if there may be several.
   api::Handler tagged(api::Handler handler, std::size_t place);
   void beat();
@@ -110,7 +113,7 @@ class Receiver final : public Side, public ReceiveSession {
   std::uint64_t sessions_total_ = 0, told_ = 0;  // of which one the newest event was
   boost::asio::steady_timer beat_timer_{io_}, share_timer_{io_};
   std::map<int, rate::LinkShares> shares_;  // by the interface
-  bool is_sharing_ = false;
+  bool is_sharing_ = false, is_code_shown_ = false;
 };
 
 /// A port that needs its interface opens it now, while the privileges are there and an error can
@@ -153,19 +156,22 @@ std::vector<api::Started::Way> Receiver::ways() const {
   return ways;
 }
 
-Result<session::PairingCode> Receiver::make_code() {
-  ONEHOP_TRY(code, options_.is_code_long ? session::make_code() : session::make_words());
+Result<session::PairingCode> Receiver::make_code() const {
+  return options_.is_code_long || options_.is_service ? session::make_code()
+                                                      : session::make_words();
+}
+
+void Receiver::show(const session::PairingCode& code) const {
   events_.emit(api::Code{std::string{code.text()}, ways()});
-  return code;
 }
 
 Result<session::SessionEnd> Receiver::run_own() {
   session::RecvOptions options;
   options.is_code_own = !code_;
   if (!code_) {
-    // A service does not show the code.
-    ONEHOP_TRY(code, options_.is_service ? session::make_code() : make_code());
+    ONEHOP_TRY(code, make_code());
     code_ = std::move(code);
+    is_code_shown_ = !options_.is_service;
   }
   options.address = listen_.host;
   options.port = listen_.port;
@@ -194,6 +200,7 @@ void Receiver::interrupt_own() {
 }
 
 void Receiver::on_listening(const onehop::Endpoint& local) {
+  if (is_code_shown_) show(*code_);  // not before: a port that is taken ends it without one
   api::Started started;
   started.role = "recv";
   started.listen = local.text();

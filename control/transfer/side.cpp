@@ -12,7 +12,6 @@
 #include "engine/base/display_name.hpp"
 #include "engine/base/memory.hpp"
 #include "engine/base/system/descriptors.hpp"
-#include "engine/disk/confined.hpp"
 
 namespace onehop::transfer {
 
@@ -35,7 +34,6 @@ Result<void> Side::check() const {
 Result<void> Side::open() {
   ONEHOP_TRYV(check());
   ONEHOP_TRYV(raise_descriptor_limit());
-  ONEHOP_TRYV(disk::check_openat2());
   is_open_ = true;
   return open_own();
 }

@@ -232,7 +232,6 @@ void Cleaner::walk(int folder, const std::string& path, std::size_t depth) {
 Result<void> clean(const CleanOptions& options,
                    const std::function<void(const CleanItem&)>& report) {
   // The folder's own path may go through links: the user named it. Nothing below it may.
-  ONEHOP_TRYV(check_openat2());
   const Fd root{::open(options.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (!root.is_open())
     return errno_error(ExitCode::local_file_error, "clean '" + display_name(options.folder) + "'",

@@ -26,26 +26,21 @@ constexpr mode_t umask_unreadable = 022, probe_mode = 0600;
 constexpr int walk_attempts_max = 64;
 }  // namespace
 
-Fd open_beneath(int folder, const char* path, int flags, mode_t mode) noexcept {
+Fd open_beneath(int folder, const char* path, int flags, mode_t mode, Links links) noexcept {
+  if (!has_openat2()) return walk_beneath(folder, path, flags, mode, links);
   open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
   how.mode = mode;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  if (links == Links::none) {
+    how.flags |= O_NOFOLLOW;
+    how.resolve |= RESOLVE_NO_SYMLINKS;
+  }
   for (int attempt = 0;; ++attempt) {
     const long fd = ::syscall(SYS_openat2, folder, path, &how, sizeof how);
     if (fd >= 0) return Fd{static_cast<int>(fd)};
     if ((errno != EAGAIN && errno != EINTR) || attempt == walk_attempts_max) return Fd{};
   }
-}
-
-Result<void> check_openat2() {
-  const Fd here = open_beneath(AT_FDCWD, ".", O_PATH | O_DIRECTORY);
-  // Sandboxes answer with EPERM, too, and elsewhere EACCES is of the working directory.
-  if (here.is_open() || (errno != ENOSYS && errno != EPERM)) return success();
-  return errno_error(ExitCode::io_unavailable,
-                     "open files so that no link leads out of their folder (openat2)",
-                     "It takes Linux 5.6, and a sandbox (seccomp, an old container runtime) that "
-                     "allows it");
 }
 
 int probe(int folder, struct stat& status) {

@@ -4,7 +4,8 @@
 //
 // openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: the kernel itself
 // refuses to leave the folder, even if another process puts a link there between two calls. A path
-// from a peer is never passed to a call that follows links. The functions return descriptors or
+// from a peer is never passed to a call that follows links. Where openat2 is missing, walk.hpp does
+// the same. The functions return descriptors or
 // errno values and keep nothing. A file thread or set-up calls them.
 #pragma once
 
@@ -18,18 +19,17 @@
 
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
+#include "engine/disk/walk.hpp"
 
 namespace onehop::disk {
 
-/// check_openat2: the kernel has it (Linux 5.6), and no sandbox forbids it. Error: exit 9.
-/// Syscalls: openat2.
-[[nodiscard]] Result<void> check_openat2();
-
-/// open_beneath opens `path` with O_CLOEXEC, O_NOFOLLOW, or sets errno. Syscalls: openat2.
-[[nodiscard]] Fd open_beneath(int folder, const char* path, int flags, mode_t mode = 0) noexcept;
+/// open_beneath opens `path` with O_CLOEXEC, and with O_NOFOLLOW for Links::none, or sets errno.
+/// Syscalls: openat2, or those of walk_beneath.
+[[nodiscard]] Fd open_beneath(int folder, const char* path, int flags, mode_t mode = 0,
+                              Links links = Links::none) noexcept;
 [[nodiscard]] inline Fd open_beneath(int folder, const std::string& path, int flags,
-                                     mode_t mode = 0) noexcept {
-  return open_beneath(folder, path.c_str(), flags, mode);
+                                     mode_t mode = 0, Links links = Links::none) noexcept {
+  return open_beneath(folder, path.c_str(), flags, mode, links);
 }
 
 /// Place: the folder of a manifest name, and the last component.

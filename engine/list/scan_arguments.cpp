@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 
-#include "engine/disk/confined.hpp"
 
 namespace onehop::list {
 
@@ -64,7 +63,6 @@ Result<void> ScanArguments::take_name(const std::string& name, std::uint32_t roo
 }
 
 Result<ScanArguments> check_arguments(std::span<const std::string> paths) {
-  ONEHOP_TRYV(disk::check_openat2());
   ScanArguments found;
   std::vector<SourceRoot> roots;
   ParentFolders parents;

@@ -2,8 +2,6 @@
 #include "engine/list/source_files.hpp"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -137,17 +135,14 @@ std::string symlink_fault(int folder, const std::string& leaf, std::string_view 
 
 Fd open_followed(int folder, const std::string& name) {
   struct stat status {};
-  open_how how{
-      .flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
   // A look first, as opening a device can act on it.
-  const Fd look{static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how))};
+  const Fd look = disk::open_beneath(folder, name, O_PATH, 0, disk::Links::beneath);
   if (!look.is_open() || ::fstat(look.get(), &status) != 0) return {};
   if (!S_ISREG(status.st_mode)) {
     errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
     return {};
   }
-  how.flags = source_file_flags | O_CLOEXEC;
-  return Fd{static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how))};
+  return disk::open_beneath(folder, name, source_file_flags, 0, disk::Links::beneath);
 }
 
 void SourceFiles::add(ManifestEntry entry, SourcePlace place, SourceFile file) {

@@ -7,7 +7,6 @@ Method: the real program, UDP over 127.0.0.1 on a free port, all else in a tempo
 Bounds: none on time but that everything ends by itself.
 """
 
-import errno
 import os
 import socket
 import subprocess
@@ -27,21 +26,6 @@ def test_the_mode_of_afxdp_is_refused_without_it(onehop) -> None:
             for io in ((), ("--io", "auto"), ("--io", "udp")):
                 here.refused_at_once(*command, *io, "--xdp-mode", "skb",
                                      words=("--xdp-mode skb", "--io afxdp"))
-
-
-def test_without_openat2_it_is_said_before_anything_else(onehop) -> None:
-    openat2 = 437
-    for errno_value in (errno.ENOSYS, errno.EPERM):  # a kernel before 5.6; a sandbox
-        with Loopback(onehop) as here:
-            file, folder = here.file(1), here.target
-            here.prefix = [sys.executable, Path(__file__).parent / "without_syscall.py", openat2,
-                           errno_value]
-            here.prefix = [str(word) for word in here.prefix]
-            for command in (("send", file, "--to", here.address),
-                            ("send", folder, "--to", here.address, "--dry-run"),
-                            ("recv", "--listen", here.address, "--dir", folder),
-                            ("recv", "--clean", folder)):
-                here.refused_at_once(*command, words=("openat2", "Linux 5.6", "sandbox"), code=9)
 
 
 def test_an_empty_value_is_not_taken_for_none(onehop) -> None:

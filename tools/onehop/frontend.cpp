@@ -145,8 +145,9 @@ void Frontend::on(const api::Started& started) {
       print_network(started.ways, {});
     else if (!has_code_ && !is_service_ && !reporter_.is_quiet())
       print_ways(started.ways, {});
-  } else if (started.found.folders > 0 || !started.is_all_found)
+  } else if (!is_pairing_ && (started.found.folders > 0 || !started.is_all_found)) {
     reporter_.say(found_text(started.found) + (started.is_all_found ? "" : " so far"));
+  }
 }
 
 void Frontend::on(const api::Found& found) {

@@ -25,7 +25,9 @@ Error listen_error(const Endpoint& endpoint, const boost::system::error_code& er
   const char* hint = "Choose another address or port with --listen ADDR:PORT";
   if (is_denied) hint = "Choose a port from 1024 on with --listen ADDR:PORT";
   if (error == asio::error::address_in_use)
-    hint = "Is another receiver running? Choose another port with --listen ADDR:PORT";
+    hint =
+        "Is another receiver running? Choose another port with --listen ADDR:PORT. To pair beside "
+        "a service, run 'onehop pair' at the other machine first";
   if (error.value() == EADDRNOTAVAIL)
     hint =
         "Name an address of this machine: `ip address` lists them. One that it marks 'tentative' "
