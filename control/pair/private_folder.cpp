@@ -14,13 +14,14 @@
 #include <memory>
 #include <span>
 
+#include "engine/base/system/private_folder.hpp"
 #include "engine/base/system/text_file.hpp"
 
 namespace onehop::pair {
 
 namespace {
 
-constexpr mode_t folder_mode = 0700, file_mode = 0600;
+constexpr mode_t file_mode = 0600;
 constexpr mode_t others_write = S_IWGRP | S_IWOTH, others_any = S_IRWXG | S_IRWXO;
 constexpr off_t file_bytes_max = 64 * 1024;
 
@@ -48,7 +49,7 @@ Result<std::optional<PrivateFolder>> PrivateFolder::open(const std::string& path
                                                          bool is_made) {
   if (is_made)
     for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
-      (void)::mkdir(path.substr(0, at).c_str(), folder_mode);
+      (void)make_private_folder(path.substr(0, at));
       if (at == std::string::npos) break;
     }
   Fd fd{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};

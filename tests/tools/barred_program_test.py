@@ -310,7 +310,11 @@ def test_a_umask_that_takes_our_own_rights(onehop) -> None:
         with Loopback(onehop) as world:
             as_user(world)
             top = make_tree(world.work)
-            shell = ("sh", "-c", f'umask {umask}; exec "$@"', "sh")
+            runtime = world.work / "runtime"
+            runtime.mkdir()
+            os.chown(runtime, world.target.stat().st_uid, -1)
+            shell = ("sh", "-c",
+                     f'export XDG_RUNTIME_DIR={runtime}; umask {umask}; exec "$@"', "sh")
             for policy in ("", "overwrite"):
                 codes, _, text = session(world, top, policy, before_recv=shell)
                 check(codes == (0, 0), f"{umask} {policy}: {codes}: {text}")
@@ -320,6 +324,8 @@ def test_a_umask_that_takes_our_own_rights(onehop) -> None:
                           stat.S_IMODE(path.stat().st_mode) & ~int(umask, 8), f"{there}")
                 check(not [name for name in names(world.target) if "onehop" in name or
                            name.endswith(".part")], f"{umask}: {names(world.target)}")
+                check(stat.S_IMODE((runtime / "onehop").stat().st_mode) == 0o700,
+                      "the folder for the sockets of onehop watch serves the next run")
 
 
 def test_names_that_the_file_system_has_no_room_for(onehop) -> None:

@@ -120,7 +120,7 @@ def test_words_are_taken_as_people_type_them(onehop) -> None:
         hidden = desk.typing("--hide")
         hidden.expect_echo(False, "--hide hides")
         hidden.write(short + "\n")
-        check(hidden.code() == 0 and first not in hidden.text, f"{hidden.rows()}")
+        check(hidden.code() == 0 and short not in hidden.text, f"{hidden.rows()}")
 
 
 def test_a_word_that_does_not_exist_is_named_and_costs_no_try(onehop) -> None:

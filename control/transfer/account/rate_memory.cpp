@@ -12,6 +12,7 @@
 
 #include "engine/base/display_name.hpp"
 #include "engine/base/fd.hpp"
+#include "engine/base/system/private_folder.hpp"
 #include "engine/disk/replace_file.hpp"
 
 namespace onehop::transfer {
@@ -23,7 +24,7 @@ using Json = nlohmann::ordered_json;
 constexpr int schema_version = 1;
 // An IPv6 address with its zone, an interface's name: 15 bytes, each of which may be escaped.
 constexpr std::size_t text_bytes_max = 128;
-constexpr mode_t private_folder_mode = 0700, private_file_mode = 0600;
+constexpr mode_t private_file_mode = 0600;
 
 std::optional<RememberedRate> entry_of(const Json& item) {
   if (!item.is_object()) return std::nullopt;
@@ -54,7 +55,7 @@ bool is_same_path(const RememberedRate& entry, const std::string& peer,
 
 void RateMemory::make_folder() const {
   for (std::size_t at = file_.find('/', 1); at != std::string::npos; at = file_.find('/', at + 1))
-    (void)::mkdir(file_.substr(0, at).c_str(), private_folder_mode);
+    (void)make_private_folder(file_.substr(0, at));
 }
 
 Result<std::vector<RememberedRate>> RateMemory::read() const {

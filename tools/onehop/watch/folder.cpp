@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "engine/base/fd.hpp"
+#include "engine/base/system/private_folder.hpp"
 #include "tools/onehop/watch/local_socket.hpp"
 
 namespace onehop::watch {
@@ -105,7 +106,7 @@ Result<std::string> make_folder() {
     if (!is_parent_sound(place.parent, uid)) continue;
     if (path_of(path, 4'194'304).size() > socket_path_bytes_max)
       continue;  // 2^22 is the largest PID
-    if (::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) continue;
+    if (!make_private_folder(path)) continue;
     if (is_own(path, uid)) return path;
     struct stat info {};
     if (::lstat(path.c_str(), &info) == 0 && info.st_uid != uid)
