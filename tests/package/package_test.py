@@ -9,7 +9,8 @@ Goal:   A package says the release that it was built on, a later release's is a 
 Method: tools/package makes the packages (or takes those of FOLDER); lintian judges them; mmdebstrap
         makes a bare root of this release (or a copy of FOLDER is taken); apt installs there, a file
         goes from one network namespace to another by the installed program, apt purges, and the
-        root's list of files is compared. Then the library, its header and the laboratories.
+        root's list of files is compared. Then the library, its header and the laboratories; and the
+        stories of tests/people over that root.
 Bounds: lintian: no error, no warning. What differs after a purge is in apt's and dpkg's own
         records. The time from apt to the first file is printed, and judged by nobody here.
 """
@@ -40,6 +41,8 @@ PLACES = ("/usr/share/man/man1/onehop-send.1.gz", "/usr/share/bash-completion/co
           "/usr/share/dbus-1/system.d/org.onehop.p2p.conf", "/usr/share/onehop/law/auto.json",
           "/usr/lib/systemd/system/onehop-recv.service",
           "/usr/lib/systemd/user/onehop-recv.service")
+PEOPLE = ("systemd", "dbus", "libpam-systemd", "avahi-daemon", "avahi-utils", "nftables", "tmux",
+          "iproute2")
 LABS = ("bench", "lab", "plot", "stress")
 CODE_ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "PATH": os.environ["PATH"]}
 
@@ -212,6 +215,11 @@ def play(bare: Bare, made: list[Path], folder: Path) -> None:
     left = sorted(name for name in after if after[name] != before.get(name))
     gone = sorted(name for name in before if name not in after)
     check(not left and not gone, f"after a purge: left or changed {left[:20]}, gone {gone[:20]}")
+
+    # 4. What people do with it.
+    shutil.copy(made[0].parent / named["onehop"][1:], bare.root)
+    bare.apt("install", f".{named['onehop']}", *PEOPLE)
+    print(run(ROOT / "tests/people/stories_test.py", "--root", bare.root))
 
 
 def main() -> int:
