@@ -23,8 +23,9 @@ def main(program: str) -> int:
         print("skipped: readelf and objdump (binutils) are not installed")
         return 77
     headers = output_of("readelf", "-hlW", program)
-    # A frame of more than a page is probed page by page.
-    objdump, probe = "objdump", r"orq\s+\$0x0,"
+    # A frame of more than a page is probed page by page: by g++ with an orq, by clang with a movq.
+    objdump = "objdump"
+    probe = r"orq\s+\$0x0,|sub\s+\$0x1000,%rsp\n.*movq\s+\$0x0,\(%rsp\)"
     if "AArch64" in headers:
         cross = "aarch64-linux-gnu-objdump"
         objdump, probe = shutil.which(cross) or objdump, r"str\s+xzr, \[sp, #1024\]"
