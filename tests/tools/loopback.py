@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
-from program import CODE, End, check, end_all, free_address  # noqa: E402
+from program import (CODE, End, check, end_all, free_address,  # noqa: E402
+                     without_confinement)
+
 MB = 1_000_000
 
 
@@ -87,7 +89,7 @@ class Loopback:
     def refused_at_once(self, *command, words=(), code=2) -> None:
         """refused, and with one line that tells of the command, and nothing else."""
         end = self.refused(*command, words=words, code=code)
-        lines = end.text().splitlines()
+        lines = without_confinement(self.onehop, end.text().splitlines())
         check(
             len(lines) == 1 and lines[0].startswith(f"onehop {command[0]}: "),
             f"{command} is one line: {lines}")

@@ -16,7 +16,7 @@ import sys
 import time
 
 from loopback import Loopback, check
-from program import CODE, main
+from program import CODE, main, without_confinement
 
 ENVIRONMENT = {**os.environ, "ONEHOP_CODE": CODE}
 CONTENT = os.urandom(1 << 20) * 21 + b"end"
@@ -31,8 +31,11 @@ def receiver(world, *options, **more) -> subprocess.Popen:
     end = subprocess.Popen([world.onehop, "recv", "--dir", "-", "--listen", world.address,
                             *map(str, options)], env=ENVIRONMENT, stderr=subprocess.PIPE, **more)
     assert end.stderr is not None
-    line = end.stderr.readline()
-    check(b"listening" in line, f"recv can accept: {line!r}")
+    said: list[str] = []
+    while not said:
+        line = end.stderr.readline().decode()
+        said = without_confinement(world.onehop, [line])
+    check("listening" in said[0], f"recv can accept: {said}")
     return end
 
 
