@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/engine/sink/prepared_sink.hpp"
+
 namespace onehop::sink::test {
 
 namespace fs = std::filesystem;
@@ -25,6 +27,8 @@ class SlowDisk {
  public:
   SlowDisk(const fs::path& backing, const fs::path& mount_point, std::vector<std::string> options)
       : mount_{mount_point} {
+    // Where this ends the program, a disk would stay mounted, and its server would live on.
+    (void)io_kind_under_test();
     const char* program = std::getenv("ONEHOP_SLOW_DISK");
     if (program == nullptr || ::access("/dev/fuse", R_OK | W_OK) != 0 || ::geteuid() != 0) return;
     child_ = ::fork();
