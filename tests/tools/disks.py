@@ -21,6 +21,11 @@ def run(*command) -> str:
     return done.stdout.strip()
 
 
+def is_whole_root() -> bool:
+    """Whether root here is the machine's, and not that of a user namespace (tools/distros)."""
+    return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
+
+
 class Disk:
     """A file system at world.target, or another one, for the time of a with block: fat, casefold
     (ext4 that folds case), fuse (onehop-slow-disk, with FAT's names or other options; it shows the
@@ -60,6 +65,8 @@ class Disk:
             raise Skip(f"{mkfs[0]} is not installed")
         if not known or not Path("/dev/loop-control").exists():
             raise Skip(f"this kernel has no {self.kind}, or no loop devices")
+        if not is_whole_root():
+            raise Skip("root of a user namespace of its own mounts no disk")
         run(*mkfs, self.image)
         run("mount", "-o", "loop", self.image, self.target)
         if self.kind == "fat":

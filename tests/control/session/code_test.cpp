@@ -18,6 +18,7 @@
 #include "control/session/code/code_form.hpp"
 #include "control/session/code/words.hpp"
 #include "engine/base/fd.hpp"
+#include "tests/support/needs.hpp"
 
 using namespace onehop;
 using namespace onehop::session;
@@ -209,6 +210,7 @@ TEST_CASE("a code comes from standard input", "[control][session]") {
 }
 
 TEST_CASE("D4 secrets live in pages that are left out of core dumps", "[control][session]") {
+  ONEHOP_NEEDS(onehop::test::has_page_flags(), "/proc/self/smaps has no flags here");
   auto secret = SecretBytes::allocate(32);
   REQUIRE(secret);
   const auto address = reinterpret_cast<std::uintptr_t>(secret.value().bytes().data());

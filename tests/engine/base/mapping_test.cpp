@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "engine/base/system/mapping.hpp"
+#include "tests/support/needs.hpp"
 
 namespace onehop {
 
 TEST_CASE("frame memory is zeroed and all of it is present", "[base]") {
+  ONEHOP_NEEDS(onehop::test::has_populate(), "memory comes without its pages here (MAP_POPULATE)");
   constexpr std::size_t bytes = 4 << 20;
   auto made = Mapping::frame_memory(bytes);
   REQUIRE(made.has_value());

@@ -12,6 +12,7 @@
 #include "engine/base/memory.hpp"
 #include "engine/base/system/mapping.hpp"
 #include "engine/base/system/thread.hpp"
+#include "tests/support/needs.hpp"
 
 using namespace onehop;
 
@@ -34,6 +35,7 @@ bool is_true_without_room(Claim claim) {
 }  // namespace
 
 TEST_CASE("a thread that is refused is an error that names it", "[base]") {
+  ONEHOP_NEEDS(onehop::test::has_memory_limit(), "RLIMIT_AS refuses no memory here");
   CHECK(is_true_without_room([] {
     const auto thread = start_thread("engine", [] {});
     return !thread.has_value() && thread.error().code == ExitCode::io_unavailable &&
@@ -47,6 +49,7 @@ TEST_CASE("a thread that is refused is an error that names it", "[base]") {
 
 TEST_CASE("memory that is refused is an error that says what it was for, as far as that is known",
           "[base]") {
+  ONEHOP_NEEDS(onehop::test::has_memory_limit(), "RLIMIT_AS refuses no memory here");
   CHECK(is_true_without_room([] {
     try {
       auto memory = Mapping::frame_memory(64 << 20);

@@ -12,6 +12,7 @@
 
 #include "engine/base/time.hpp"
 #include "engine/port/udp_port.hpp"
+#include "tests/support/needs.hpp"
 
 namespace onehop {
 namespace {
@@ -52,6 +53,8 @@ TEST_CASE("a report counts as acknowledged or as failed, and another message as 
 
 TEST_CASE("a port that was not told to ask does not, one that asks in vain stops",
           "[port][link_status]") {
+  ONEHOP_NEEDS(onehop::test::has_socket_option(SOCK_DGRAM, SO_WIFI_STATUS),
+               "this kernel does not say what became of a frame (SO_WIFI_STATUS)");
   UdpPortConfig config;
   config.local = loopback(0);
   auto quiet = UdpPort::open(config);

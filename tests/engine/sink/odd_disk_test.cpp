@@ -6,6 +6,7 @@
 #include "engine/disk/clean.hpp"
 #include "tests/engine/sink/slow_disk.hpp"
 #include "tests/engine/sink/tree_support.hpp"
+#include "tests/support/needs.hpp"
 
 using namespace onehop;
 using namespace onehop::list;
@@ -130,6 +131,7 @@ TEST_CASE("P5 a disk that has neither RENAME_NOREPLACE nor hard links", "[file][
 TEST_CASE("what would get its name on another file system is left out before it is sent",
           "[file][odd]") {
   if (::geteuid() != 0) skip("mounts need root");
+  ONEHOP_NEEDS(onehop::test::has_mount_ids(), "mounts have no names here (STATX_MNT_ID)");
   const TempFolder to{in_memory()}, other{in_memory()}, from;
   const Tree tree{2};
   const std::string folder = GENERATE("d1", "");  // of the tree; of all of it

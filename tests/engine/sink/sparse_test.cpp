@@ -11,6 +11,7 @@
 
 #include "engine/disk/zero_block.hpp"
 #include "tests/engine/sink/file_support.hpp"
+#include "tests/support/needs.hpp"
 
 using namespace onehop;
 using namespace onehop::list;
@@ -203,6 +204,7 @@ TEST_CASE("C4 C5 a hole over bytes of an earlier session is zeros", "[engine][fi
 // Goal:   where the file system writes zeros up to a new length (FAT), no message costs more than
 // its run. Method: holes and a block out of order, without fallocate. Bounds: exact.
 TEST_CASE("C4 where no hole can be made a part grows run by run", "[engine][file]") {
+  ONEHOP_NEEDS(onehop::test::has_seccomp(), "fallocate cannot be taken away here (seccomp)");
   const TempFolder to{in_memory()};
   const std::string last = random_bytes(100, 4);
   in_thread_without_punch([&] {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What a test case needs of the kernel and some systems lack: an emulator of single programs
+// (qemu-user, tools/distros), an old kernel, a sandbox. Each is asked for by itself.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/sock_diag.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "engine/base/fd.hpp"
+
+/// The rest of a test case is left out where `has` is false; tools/distros lists it by this line.
+#define ONEHOP_NEEDS(has, what)  \
+  do {                           \
+    if (!(has)) {                \
+      WARN("skipped: " << what); \
+      return;                    \
+    }                            \
+  } while (false)
+
+namespace onehop::test {
+
+inline bool has_socket_option(int type, int option) {
+  const Fd socket{::socket(AF_INET, type, 0)};
+  std::uint32_t fields[SK_MEMINFO_VARS]{};
+  socklen_t bytes = option == SO_MEMINFO ? sizeof fields : sizeof fields[0];
+  return ::getsockopt(socket.get(), SOL_SOCKET, option, fields, &bytes) == 0;
+}
+
+inline bool has_seccomp() { return ::prctl(PR_GET_SECCOMP) == 0; }
+
+/// has_populate: memory can be asked for together with its pages.
+inline bool has_populate() {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const at = ::mmap(nullptr, page, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (at == MAP_FAILED) return false;
+  unsigned char resident = 0;
+  const bool has = ::mincore(at, page, &resident) == 0 && (resident & 1) != 0;
+  ::munmap(at, page);
+  return has;
+}
+
+/// has_memory_limit: RLIMIT_AS refuses what is beyond it.
+inline bool has_memory_limit() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
+    const bool is_limited =
+        ::setrlimit(RLIMIT_AS, &none) == 0 &&
+        ::mmap(nullptr, 64 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
+    ::_exit(is_limited ? 0 : 1);
+  }
+  int status = 1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+/// has_mount_ids: a mount can be told from the folder below it.
+inline bool has_mount_ids() {
+  struct statx root {};
+  return ::statx(AT_FDCWD, "/proc/self", 0, STATX_MNT_ID, &root) == 0 && root.stx_mnt_id != 0;
+}
+
+/// has_page_flags: /proc/self/smaps has the flags of its mappings.
+inline bool has_page_flags() {
+  std::ifstream maps{"/proc/self/smaps"};
+  for (std::string line; std::getline(maps, line);)
+    if (line.starts_with("VmFlags:") && line.find(" rd") != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace onehop::test
