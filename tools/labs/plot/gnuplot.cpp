@@ -317,6 +317,9 @@ Result<bool> run_gnuplot(const std::string& folder, const std::string& script) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  // Where posix_spawn cannot wait for exec, it says so by this code (POSIX).
+  constexpr int not_started = 127;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == not_started) return false;
   if (status != 0)
     return Error{ExitCode::internal_error, "draw " + folder + "/" + script, "gnuplot failed",
                  "Its message is above"};
