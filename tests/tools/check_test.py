@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "tools/dev/check.d"))
 import check  # noqa: E402
 import parts  # noqa: E402
 import systems  # noqa: E402
-from run import Commands, Failure, log_of, targets_of  # noqa: E402
+from run import Commands, Failure, cases_skipped, log_of, targets_of  # noqa: E402
 
 INSIDE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
 OPTIONS = "option('labs', type: 'feature', value: 'auto')\n"
@@ -75,6 +75,8 @@ def counts() -> None:
     assert tally.skipped == [("cannot run", "no radio here")], tally
     assert tally.cpu_s > 0, tally
     assert any("FAILED" in line and "fails" in line for line in said), said
+    left_out = "ok    a (0.1 s)\nskip  b: no root\n" + "warning:\n  skipped: no ring\n" * 2
+    assert cases_skipped(left_out) == ["b: no root", "no ring"], cases_skipped(left_out)
     code = subprocess.run(["sh", "-c", tally.failures[0].again], capture_output=True, check=False)
     assert code.returncode == 1, code
 

@@ -30,8 +30,8 @@ SANITIZED = ["-Dbuildtype=debugoptimized", "-Ddebug=false", "-Doptimization=1", 
 LLVM = next((version for version in ("16", "18", "19") if shutil.which(f"clang++-{version}")), "16")
 CLANG = {"CC": f"clang-{LLVM}", "CXX": f"clang++-{LLVM}", "CXX_LD": "gold"}
 # The other Debian than this machine's, and what only a root has.
-SYSTEMS = ("bookworm" if "trixie" in pathlib.Path("/etc/os-release").read_text() else "trixie",
-           "trixie:clang", "trixie:arm64")
+OTHER = "bookworm" if "trixie" in pathlib.Path("/etc/os-release").read_text() else "trixie"
+SYSTEMS = (OTHER, "trixie:clang", "trixie:arm64", f"{OTHER}:package")
 
 Play = Callable[[Commands], None]
 
@@ -138,9 +138,10 @@ def _no_clang_tidy() -> str:
 
 
 def part_of(system: systems.System) -> Part:
-    return Part(system.name, f"the suites without root on {system.words()}",
-                system.seconds, lambda do: systems.play(system, do),
-                lambda: systems.why_off(system), needs=("build", "rootless"))
+    # Tests are compared with this machine's.
+    return Part(system.name, system.words(), system.seconds, lambda do: systems.play(system, do),
+                lambda: systems.why_off(system),
+                needs=() if system.is_package else ("build", "rootless"))
 
 
 PARTS = [

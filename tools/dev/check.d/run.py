@@ -191,6 +191,8 @@ class Commands:
             seen += 1
             if test["result"] in ("OK", "EXPECTEDFAIL"):
                 self.tally.passed += 1
+                if self.inside:
+                    self.tally.skipped += [(name, reason) for reason in cases_skipped(output)]
             elif test["result"] == "SKIP":
                 self.tally.skipped.append((name, reason_of(output)))
             else:
@@ -242,6 +244,13 @@ def targets_of(folder: str, suites: list[str]) -> list[str]:
 
 def tail(lines: list[str]) -> str:
     return "\n".join(lines[-TAIL_LINES:])
+
+
+def cases_skipped(output: str) -> list[str]:
+    """Why a test that passed has left out some of its cases: a line of a Python test, or a warning
+    of Catch2."""
+    found = re.findall(r"^(?:skip  |  skipped: )(.*)", output, re.MULTILINE)
+    return [reason.strip()[:REASON_MAX] for reason in dict.fromkeys(found)]
 
 
 def reason_of(output: str) -> str:

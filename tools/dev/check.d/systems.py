@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """Other systems: a root of another release, in which the suites without root are built and played.
 
-  NAME = RELEASE[:clang|:arm64]     trixie, trixie:clang, trixie:arm64, bookworm, noble
+  NAME = RELEASE[:clang|:arm64|:package]     trixie, trixie:clang, trixie:arm64, bookworm, noble
 
 A root lies in ~/.cache/onehop/roots and is made once, by mmdebstrap; what is built in it lies in
 build-NAME beside `build`. A command in it has a mount and a process namespace of its own, sees this
 folder under its own path, and ends with whoever started it. With :arm64 the cross compiler builds,
 and the programs run under qemu-user by a binfmt_misc of a user namespace's own (Linux 6.7): nothing
-is registered on this machine.
+is registered on this machine. With :package the packages' test is played there instead.
 
 Its tests are compared with this machine's, as they were played: one that is gone, or has another
 number of Catch2's cases, is a failure.
@@ -24,6 +24,7 @@ import subprocess
 from run import Commands, Failure, log_of, tail, targets_of
 
 LLVM = {"bookworm": "16", "trixie": "19", "noble": "18"}  # as tools/bootstrap installs it
+VARIANTS = ("", "clang", "arm64", "package")
 ROOTLESS = ["unit", "contract", "scenario", "tidy"]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
 HERE = pathlib.Path(__file__).resolve().parent
@@ -59,17 +60,19 @@ wait "$job"
 class System:
     name: str
     release: str
-    variant: str  # "", "clang" or "arm64"
+    variant: str  # one of VARIANTS
 
     @property
     def seconds(self) -> float:
         """With the compiler's cache, on the machine that parts.py names."""
-        return 2000 if self.is_emulated else 400
+        return {"arm64": 2000, "package": 700}.get(self.variant, 400)
 
     def words(self) -> str:
         name = {"bookworm": "Debian 12", "trixie": "Debian 13", "noble": "Ubuntu 24.04"}
         means = {"": "", "clang": ", built by clang", "arm64": " for arm64, under qemu-user"}
-        return name[self.release] + means[self.variant]
+        if self.is_package:
+            return f"the packages' test on {name[self.release]}"
+        return f"the suites without root on {name[self.release]}{means[self.variant]}"
 
     @property
     def folder(self) -> str:
@@ -82,6 +85,10 @@ class System:
     @property
     def is_emulated(self) -> bool:
         return self.variant == "arm64"
+
+    @property
+    def is_package(self) -> bool:
+        return self.variant == "package"
 
     def enter(self) -> list[str]:
         """What stands before a command that is to run in the root."""
@@ -102,9 +109,9 @@ class System:
 
 def system_of(name: str) -> System:
     release, _, variant = name.partition(":")
-    if release not in LLVM or name.endswith(":") or variant not in ("", "clang", "arm64"):
+    if release not in LLVM or name.endswith(":") or variant not in VARIANTS:
         raise ValueError(f"no system is called {name}. Systems: {', '.join(LLVM)}, each also "
-                         "with :clang or :arm64 behind it")
+                         "with :clang, :arm64 or :package behind it")
     return System(name, release, variant)
 
 
@@ -125,6 +132,10 @@ def play(system: System, do: Commands) -> None:
         return
     do.inside, do.root = system.emulate(), system.root
     do.alone = f"tools/distros {system.name} -- "
+    if system.is_package:
+        words = ["python3", "tests/package/package_test.py"]
+        do.one("packages", words, do.alone + " ".join(words))
+        return
     if system.is_emulated:
         do.tally.skipped.append((system.name, NOT_EMULATED))
     options = ["-Dbuildtype=release", "-Dtests=enabled", "-Dns3=disabled", "-Dmicro=disabled"]
@@ -136,9 +147,10 @@ def play(system: System, do: Commands) -> None:
     if do.setup(system.folder, options, compilers) and \
             do.ninja(system.folder, targets_of(system.folder, ROOTLESS)):
         times = ["--timeout-multiplier", "10" if system.is_emulated else "2"]
+        patience = {"ONEHOP_TEST_PATIENCE": "600"} if system.is_emulated else {}
         before = len(do.tally.failures)
-        failed = do.suites(system.folder, ROOTLESS, times)
-        do.again(system.folder, ROOTLESS, failed, before, times)
+        failed = do.suites(system.folder, ROOTLESS, times, patience)
+        do.again(system.folder, ROOTLESS, failed, before, times, patience)
         do.tally.skipped = [(name if name == system.name else f"{system.name}: {name}", why)
                             for name, why in do.tally.skipped]
         compare(system, do)
@@ -187,7 +199,8 @@ def _install(system: System, do: Commands) -> bool:
         lines.append(line)
         do.update(0, 1, line.strip()[:100])
 
-    words = ["tools/bootstrap", "--suites", *(["--cross", "arm64"] if system.is_emulated else [])]
+    words = ["tools/bootstrap", *(["--package"] if system.is_package else ["--suites"]),
+             *(["--cross", "arm64"] if system.is_emulated else [])]
     code = do.run([*system.enter(), *words], on_line)
     if code != 0:
         do.tally.failures.append(Failure(f"install what is missing in {system.root}",
