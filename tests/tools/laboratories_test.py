@@ -10,13 +10,13 @@ Method: the real onehop, copied into an installation of its own, in which a scri
 Bounds: none but equality.
 """
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -164,7 +164,8 @@ def test_what_others_can_write_is_not_started(onehop) -> None:
 
 
 def test_the_module_of_dpdk_is_found_by_its_place(onehop) -> None:
-    built = Path(onehop).resolve().parents[2] / "engine/port/dpdk/onehop-dpdk.so"
+    folder = Path(onehop).resolve().parents[2]
+    built = folder / "engine/port/dpdk/onehop-dpdk.so"
     if not built.exists():
         raise Skip("this build has no DPDK port")
     libraries = subprocess.run(["readelf", "-dW", onehop], capture_output=True, text=True,
@@ -185,8 +186,10 @@ def test_the_module_of_dpdk_is_found_by_its_place(onehop) -> None:
         check(done.returncode == 9 and "onehop-dpdk.so" in done.stderr
               and "not installed" in done.stderr and "Install the package onehop-dpdk"
               in " ".join(done.stderr.split()), f"{done.returncode} {done.stderr}")
-        multiarch = sysconfig.get_config_var("MULTIARCH") or ""
-        module = here.root / "lib" / multiarch / "onehop/onehop-dpdk.so"
+        # Where this build installs it, which may be for another processor.
+        options = json.loads((folder / "meson-info/intro-buildoptions.json").read_text())
+        libdir = next(option["value"] for option in options if option["name"] == "libdir")
+        module = here.root / libdir / "onehop/onehop-dpdk.so"
         module.parent.mkdir(parents=True)
         module.write_text("no module")
         check(re.match("off: .*(too short|invalid ELF)", state(here)) is not None, state(here))

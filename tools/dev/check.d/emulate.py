@@ -6,6 +6,7 @@ tools/distros inside a root, as root.
 """
 
 import os
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -27,6 +28,9 @@ def main(words: list[str]) -> int:
         subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", MISC], check=True)
         with open(f"{MISC}/register", "w") as rules:
             rules.write(f"{RULE}{QEMU}:F")
+        # Python ignores these, and an exec hands that on.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
         os.execvp(words[0], words)
     os.read(is_in[0], 1)
     for name in ("uid_map", "gid_map"):
