@@ -93,13 +93,15 @@ TEST_CASE("Z1 an offer beyond a limit is refused with what it has and the limit'
 TEST_CASE("Z1 names are refused when their sum passes its limit, before the list has ended",
           "[control][session]") {
   World world;
+  // Both ends of 17 MB in one thread: a slow processor takes longer than the tests' limit.
+  world.recv_options.limits.offer = 60s;
   world.listen();
   RawPeer peer{world.io, {.role = Role::sender}};
   std::vector<Message> messages{offer_of(named({"a"}))};
   const ManifestPart part{named(std::vector<std::string>(16, std::string(60'000, 'n'))).files};
   messages.insert(messages.end(), 18, part);  // 17 MB; none of them is the last
   peer.connect(world.recv_host.port, messages);
-  REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1 && peer.is_over; }));
+  REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1 && peer.is_over; }, 60s));
   REQUIRE(peer.find<Refuse>() != nullptr);
   INFO(peer.find<Refuse>()->text);
   CHECK(peer.find<Refuse>()->text.find("16777216 bytes") != std::string::npos);
