@@ -115,13 +115,28 @@ def end_all(ends) -> None:
         end.process.wait()
 
 
+def descriptors_of(pid) -> list[Path]:
+    """Root of a user namespace may not look at one that is ending (Linux 6.18)."""
+    give_up_at = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return list(Path(f"/proc/{pid}/fdinfo").iterdir())
+        except PermissionError:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+            if state in "ZX":
+                return []
+            if time.monotonic() > give_up_at:
+                raise
+            time.sleep(LOOK_S)
+
+
 def inherited_of(pid) -> set[str]:
     """What the process's descriptors above 2 are, of those that a child would get. OpenSSL reads
     its configuration by fopen(), for a moment, when it is first used, and libnuma, which DPDK
     brings, counts nodes so before main()."""
     brief = ("/openssl.cnf", "/meminfo", "/cpumap")
     o_cloexec, found = 0o2000000, set()
-    for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
+    for entry in descriptors_of(pid):
         try:
             flags = int(entry.read_text().split("flags:")[1].split()[0], 8)
             if int(entry.name) > 2 and not flags & o_cloexec:
