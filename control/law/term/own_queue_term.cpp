@@ -148,6 +148,7 @@ void OwnQueueTerm::set_backlog(const SafeRangeInput& input, BufferRow& row) noex
                 .drain = input.ratio.to_wire(row.drain),
                 .limit = input.ratio.to_wire(backlog_max_),
                 .is_deciding = has_data(input.sample.path) && !input.is_standby &&
+                               input.link.view.has_push_back &&
                                input.last_bottleneck == Bottleneck::tx_queue &&
                                row.drain * params_.d_1 >= frame * zero_frames_min},
                time_for(most, row.drain));

@@ -184,11 +184,15 @@ class FluidLink {
   void publish() {
     if (is_telemetry_frozen) return;
     report.at = now;
+    const QueueTelemetry last = report.tx_queue;
     report.tx_queue = {.at = now,
                        .occupancy = {p.scope == QueueScope::lower_queue ? queue : 0},
                        .drained_total = {drained_},
                        .refused_total = static_cast<std::uint64_t>(refused),
                        .scope = p.scope};
+    report.tx_step = report.tx_queue.drained_total - last.drained_total;
+    report.tx_step_backlog = last.occupancy;
+    report.tx_step_span = last.at == Instant{} ? 0ns : now - last.at;
     report.sent_total = {sent_};
     report.packets_reported_total = report.packets_sent_total =
         static_cast<std::uint64_t>(sent_ / wire);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "control/law/estimate/nap_allowance.hpp"
 #include "control/law/make_law.hpp"
+#include "tests/control/law/air_link.hpp"
 #include "tests/control/law/fluid_link.hpp"
 
 namespace onehop::test {
@@ -107,6 +109,75 @@ TEST_CASE("the lowest target stays low on a slow link", "[control][law]") {
   const double frame_ms = ms_of_data(FluidLink::wire, link.p.link);
   CHECK(ms_of_data(link.window.occupancy_max, link.p.link) <=
         std::max(4.0, 4 * frame_ms) + frame_ms);
+}
+
+// Goal:   nor is it made longer by air whose rate changes. v_1 follows late, and is no more exact
+//         than few aggregates tell, but the queue never runs dry.
+// Method: a walk away and back, as configs/ns3/smuff-mobility.toml has it, 200 ms at each rate.
+// Bounds: the link busy at each rate; back where the walk began, two batches, which stand for less
+//         than three exchanges.
+TEST_CASE("the lowest target stays low while the air's rate changes", "[control][law]") {
+  const auto law = law::make_law({.target = "zero"}).value();
+  AirLink link{{}};
+  AirLink::Station& station = link.add(*law, {.is_woken_by_drain = true});
+  station.told = {.has_exact = false, .has_phy = false, .has_channel = false};
+  for (const int mbps :
+       {867, 780, 585, 520, 390, 260, 195, 130, 130, 195, 260, 390, 520, 585, 780, 867}) {
+    CAPTURE(mbps);
+    station.p.phy = mbit_per_s(mbps);
+    link.open_window();
+    link.run(200ms);
+    CHECK(link.use(station) >= (link.now < Instant{1300ms} ? 0.9 : 0.98));
+  }
+  const Nanos exchange = time_for({link.p.aggregate_bytes}, link.line_rate(station.p.phy));
+  CHECK(station.delay_ms(0.95) <= 3 * static_cast<double>(exchange.count()) / 1e6);
+}
+
+/// Visits tells an allowance of visits of the core, each 1 ms after the last, as a report does.
+struct Visits {
+  static constexpr BytesPerSecond drain{100'000'000};  // v_1: 100 kB in 1 ms
+  static constexpr Nanos most{8ms};
+
+  law::NapAllowance naps;
+  PathReport path{.at = Instant{1s}};
+
+  Visits() { visit({}, {}); }  // the first one has none before it
+
+  /// period is one T: fifty visits, of which `dry` find all gone which the last one left.
+  void period(Bytes left, Bytes stood, int dry = 0) {
+    for (int i = 0; i < 50; ++i) visit(i < dry ? stood : left, stood);
+  }
+  void visit(Bytes left, Bytes stood) {
+    path.at += 1ms;
+    path.tx_step = left;
+    path.tx_step_backlog = stood;
+    path.tx_step_span = 1ms;
+    naps.step({.path = path, .drain = drain, .limit = drain * 2ms, .is_deciding = true}, most);
+  }
+  [[nodiscard]] std::int64_t lasting_us() const { return naps.lasting() / 1us; }
+};
+
+// Bounds: D begins at 8 ms and falls by 30 % each T, though v_1 is 10 % above what leaves.
+TEST_CASE("D falls while no queue runs dry, whatever v_1 is wrong by", "[control][law]") {
+  Visits visits;
+  visits.period({90'000}, {200'000});
+  CHECK(visits.lasting_us() == 5'600);
+  visits.period({90'000}, {200'000});
+  CHECK(visits.lasting_us() == 3'920);
+  visits.period({90'000}, {0});  // nothing stood there: none was filled that could run dry
+  CHECK(visits.lasting_us() == 2'744);
+}
+
+// Method: five visits of fifty find 60 kB gone where 100 kB could have left: m is 4 % of v_1 T.
+// Bounds: D is 1.05 / 0.96 of itself, then falls half as fast, by 15 %; 1 % of v_1 T is below m.
+TEST_CASE("D rises by what a dry queue did not take", "[control][law]") {
+  Visits visits;
+  for (int i = 0; i < 3; ++i) visits.period({90'000}, {200'000});
+  REQUIRE(visits.lasting_us() == 2'744);
+  visits.period({100'000}, {60'000}, 5);
+  CHECK(visits.lasting_us() == 2'744 * 1'093 / 1'000);
+  visits.period({50'000}, {60'000}, 1);
+  CHECK(visits.lasting_us() == 2'999 * 850 / 1'000);
 }
 
 }  // namespace
