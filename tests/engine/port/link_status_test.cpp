@@ -53,7 +53,7 @@ TEST_CASE("a report counts as acknowledged or as failed, and another message as 
 
 TEST_CASE("a port that was not told to ask does not, one that asks in vain stops",
           "[port][link_status]") {
-  ONEHOP_NEEDS(onehop::test::has_socket_option(SOCK_DGRAM, SO_WIFI_STATUS),
+  ONEHOP_NEEDS(onehop::test::has_wifi_status(),
                "this kernel does not say what became of a frame (SO_WIFI_STATUS)");
   UdpPortConfig config;
   config.local = loopback(0);

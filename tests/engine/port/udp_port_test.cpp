@@ -168,7 +168,7 @@ TEST_CASE("N3 a port that answers with ICMP errors does not stop the sender", "[
 
 // Bounds: what was sent is either taken, or counted as dropped by the kernel: exact.
 TEST_CASE("frames that the receive buffer cannot hold are counted refused", "[port][udp]") {
-  ONEHOP_NEEDS(onehop::test::has_socket_option(SOCK_DGRAM, SO_MEMINFO),
+  ONEHOP_NEEDS(onehop::test::has_mem_info(),
                "this kernel does not say what a socket holds (SO_MEMINFO)");
   const auto a = open({.is_gso_allowed = false});
   const auto b = open({.rcvbuf_bytes = 64 << 10});
@@ -192,7 +192,7 @@ TEST_CASE("frames that the receive buffer cannot hold are counted refused", "[po
 // reading after the first 64 of them and one at the end. Bounds: a frame alone costs 2304 bytes for
 // its 1514, what the port starts with: 5 %.
 TEST_CASE("a reading in the middle of a batch teaches nothing about the buffer", "[port][udp]") {
-  ONEHOP_NEEDS(onehop::test::has_socket_option(SOCK_DGRAM, SO_MEMINFO),
+  ONEHOP_NEEDS(onehop::test::has_mem_info(),
                "this kernel does not say what a socket holds (SO_MEMINFO)");
   const auto a = open({.is_gso_allowed = false});
   const auto b = open();

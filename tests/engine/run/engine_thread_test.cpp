@@ -152,7 +152,7 @@ TEST_CASE("choose_core without a wish pins only where three CPUs may be used") {
 // matter: a user's receive buffer
 //         may be as small as 416 KiB, which 66 frames fill.
 TEST_CASE("a turn sends more frames than the UDP port holds") {
-  ONEHOP_NEEDS(onehop::test::has_socket_option(SOCK_DGRAM, SO_MEMINFO),
+  ONEHOP_NEEDS(onehop::test::has_mem_info(),
                "without SO_MEMINFO the receiver's credit is a small one");
   constexpr std::size_t frame_bytes = 8972;
   constexpr std::array<std::uint64_t, 1> sizes{8 * block_bytes};
