@@ -24,6 +24,7 @@
   do {                           \
     if (!(has)) {                \
       WARN("skipped: " << what); \
+      SUCCEED();                 \
       return;                    \
     }                            \
   } while (false)

@@ -32,7 +32,7 @@ void NetlinkSocket::Closer::operator()(mnl_socket* socket) const noexcept {
 Result<NetlinkSocket> NetlinkSocket::open(int family, std::span<const unsigned> groups) {
   NetlinkSocket self;
   self.socket_.reset(mnl_socket_open2(family, SOCK_CLOEXEC));
-  if (!self.socket_) return errno_error(ExitCode::internal_error, "open a netlink socket");
+  if (!self.socket_) return errno_error(ExitCode::io_unavailable, "open a netlink socket");
   if (mnl_socket_bind(self.socket_.get(), 0, MNL_SOCKET_AUTOPID) != 0)
     return errno_error(ExitCode::internal_error, "bind a netlink socket");
   for (unsigned group : groups) {
