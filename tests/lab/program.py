@@ -130,6 +130,13 @@ def descriptors_of(pid) -> list[Path]:
             time.sleep(LOOK_S)
 
 
+def is_emulator_s(pid, name) -> bool:
+    """Whether it is the program's own file, which qemu-user keeps open."""
+    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return "/qemu-" in os.readlink(f"/proc/{pid}/exe") and \
+        name in [os.path.realpath(word) for word in words[:2]]
+
+
 def inherited_of(pid) -> set[str]:
     """What the process's descriptors above 2 are, of those that a child would get. OpenSSL reads
     its configuration by fopen(), for a moment, when it is first used, and libnuma, which DPDK
@@ -141,7 +148,7 @@ def inherited_of(pid) -> set[str]:
             flags = int(entry.read_text().split("flags:")[1].split()[0], 8)
             if int(entry.name) > 2 and not flags & o_cloexec:
                 name = os.readlink(f"/proc/{pid}/fd/{entry.name}")
-                found |= set() if name.endswith(brief) else {name}
+                found |= set() if name.endswith(brief) or is_emulator_s(pid, name) else {name}
         except (OSError, IndexError):
             pass  # it was closed meanwhile
     return found

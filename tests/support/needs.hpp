@@ -31,7 +31,7 @@
 
 namespace onehop::test {
 
-/// has_mem_info: SO_MEMINFO says what a socket holds. (qemu-user says that it did, and gives zeros.)
+/// has_mem_info: SO_MEMINFO says what a socket holds. (qemu-user takes the call and gives zeros.)
 inline bool has_mem_info() {
   const Fd socket{::socket(AF_INET, SOCK_DGRAM, 0)};
   return read_mem_info(socket.get()).rcvbuf_bytes > 0;

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from loopback import MB, Loopback, check
-from program import inherited_of, main
+from program import Skip, inherited_of, main
 
 def test_no_child_inherits_a_descriptor(onehop) -> None:
     for options in ((), ("--file-io", "io_uring")):
@@ -34,6 +34,9 @@ def test_no_child_inherits_a_descriptor(onehop) -> None:
                     inherited |= inherited_of(end.process.pid)
                 looks += 1
                 time.sleep(0.002)
+            sender.code()
+            if "set up io_uring" in sender.text() + receiver.text():
+                raise Skip("both ways to read files: this kernel has no io_uring")
             check(sender.code() == 0 and receiver.code() == 0, f"{sender.text()} {receiver.text()}")
             check(looks > 10, f"it was looked at {looks} times")
             check(not inherited, f"a child would get {inherited}")
