@@ -62,15 +62,21 @@ BytesPerSecond LinkShares::step(Instant now, std::span<const Arrived> arrived) {
     trial_.reset();
     steps_still_ = 0;
     steps_between_ = steps_between_min;
+    levels_.fill(level_);
   } else {
-    const BytesPerSecond bound = level_ * at_level;
-    steps_unbound_ = most < bound ? steps_unbound_ + 1 : 0;
-    if (steps_unbound_ >= steps_between_min) steps_between_ = trial_steps;
-    judge(sum, even, least >= bound || sum < capacity * full);
+    const BytesPerSecond bound = *std::ranges::min_element(levels_) * at_level;
+    const bool is_bound = most >= bound;
+    steps_unbound_ = is_bound ? 0 : steps_unbound_ + 1;
+    most_unbound_ = steps_unbound_ <= 1 ? most : std::max(most_unbound_, most);
+    if (steps_unbound_ >= steps_between_min) {
+      level_ = std::min(level_, most_unbound_ * head_room);
+      steps_between_ = trial_steps;
+    }
+    judge(sum, even, is_bound, least >= bound || sum < capacity * full);
   }
   level_ = std::max(level_, even);
   if (!trial_) level_ = std::min(level_, capacity * trial_up);
-  return level_;
+  return levels_[steps_ % rate_steps] = level_;
 }
 
 // is_growing is whether S still grows after the start.
@@ -92,10 +98,13 @@ void LinkShares::read(Instant now, std::span<const Arrived> arrived) {
   sum_.read(now, total_);
 }
 
-void LinkShares::judge(BytesPerSecond sum, BytesPerSecond even, bool has_room) noexcept {
+void LinkShares::judge(BytesPerSecond sum, BytesPerSecond even, bool is_bound,
+                       bool has_room) noexcept {
   if (!trial_) {
     if (++steps_still_ < (has_room ? trial_steps : steps_between_)) return;
-    const bool is_up = has_room || level_ <= even || !was_up_;
+    // Where none is at the level, a higher one changes nothing, and none is below the even one.
+    if (!is_bound && level_ <= even) return;
+    const bool is_up = is_bound && (has_room || level_ <= even || !was_up_);
     return begin_trial(is_up, sum, is_up ? trial_up : trial_down);
   }
   if (++trial_->steps < trial_steps) return;

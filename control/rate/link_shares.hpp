@@ -17,8 +17,12 @@
 // A trial that was right is followed by another one at once; one that was wrong is taken back, and
 // the next one, of the other kind, is 2 s later, then 4, 8, 16 s. It is at once where there must be
 // room: all are at L, S falls below 0.9 C, or none was at L and now one is. So L is about the
-// lowest level at which the link is full: the share that is even in the sense of max and min. One
-// session alone is never bounded. Pure; wire bytes; the caller's clock.
+// lowest level at which the link is full: the share that is even in the sense of max and min.
+//
+// On a busy machine counts stand still and catch up, and S grows by chance. Where none is at L a
+// higher one changes nothing, so there is no trial up; and after 2 s of it L becomes the most that
+// one had, which takes nothing from anybody. "At L": at the lowest one that was in force while r_i
+// came. One session alone is never bounded. Pure; wire bytes; the caller's clock.
 #pragma once
 
 #include <array>
@@ -76,7 +80,7 @@ class LinkShares {
 
   void read(Instant now, std::span<const Arrived> arrived);
   [[nodiscard]] bool is_growing() noexcept;
-  void judge(BytesPerSecond sum, BytesPerSecond even, bool has_room) noexcept;
+  void judge(BytesPerSecond sum, BytesPerSecond even, bool is_bound, bool has_room) noexcept;
   void begin_trial(bool is_up, BytesPerSecond sum, Gain part) noexcept;
 
   std::vector<Session> sessions_;
@@ -86,11 +90,13 @@ class LinkShares {
   std::size_t steps_ = 0;
   bool is_starting_ = true;
   BytesPerSecond level_{};
+  std::array<BytesPerSecond, rate_steps> levels_{};  // a ring: those in force while r_i came
   std::optional<Trial> trial_;
   bool was_up_ = false;            // the last trial
   std::size_t steps_still_ = 0;    // since the last trial
   std::size_t steps_between_ = 0;  // of two trials
   std::size_t steps_unbound_ = 0;  // since a session was at the level
+  BytesPerSecond most_unbound_{};  // the most that one had meanwhile
   std::size_t count_ = 0;          // N of the last step
 };
 
