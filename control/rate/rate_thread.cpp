@@ -24,8 +24,7 @@ void run_loop(RateLoop& loop, const std::stop_token& stop) {
   for (;;) {
     const bool is_last = stop.stop_requested();
     const Instant now = monotonic_now();
-    if (loop.has_trace()) loop.set_cpu_total(process_cpu_time());
-    loop.tick(now);
+    loop.tick(now, process_cpu_time);
     if (is_last) return loop.publish_state(now);
     (void)stopped.wait_for(lock, stop, loop.next_tick_in(), [] { return false; });
   }

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 
+#include "engine/base/rate_text.hpp"
 #include "engine/base/system/cpu.hpp"
+#include "engine/base/system/interface.hpp"
 #include "engine/base/system/rights.hpp"
 #include "engine/base/time.hpp"
 #include "engine/wire/frame.hpp"
@@ -42,24 +44,24 @@ Result<void> DataPath::open_dpdk(const std::optional<onehop::Endpoint>& local) {
 Result<void> DataPath::open_port(const std::string& interface, const IpAddress& local,
                                  std::uint16_t port, bool has_fragments, bool is_small) {
   const unsigned ifindex = ::if_nametoindex(interface.c_str());
-  if (port_ && port_address_ == local && port_ifindex_ == ifindex &&
-      has_fragments_ == has_fragments && (is_small || !is_small_))
+  if (port_ && opened_for_.address == local && opened_for_.ifindex == ifindex &&
+      opened_for_.has_fragments == has_fragments && (is_small || !opened_for_.is_small))
     return success();
   if (has_fragments) {
     ONEHOP_TRYV(check_fragments(settings_));
   }
   const bool has_lost_rights = port_ && kept_rights() == nullptr && !account_.is_sending() &&
-                               opened_by_ != ::geteuid() && settings_.io == "afxdp";
-  if (has_lost_rights && port_address_ == local)
+                               opened_for_.user != ::geteuid() && settings_.io == "afxdp";
+  if (has_lost_rights && opened_for_.address == local)
     return Error{ExitCode::privilege_missing, "use --io afxdp on " + interface,
                  "it was made anew after root's privileges were given up",
                  "Start the receiver again"};
   if (has_lost_rights)
-    return Error{
-        ExitCode::privilege_missing, "use --io afxdp on " + local.text(),
-        "it was opened on " + port_address_->text() + " before root's privileges were given up",
-        "Send to " + port_address_->text() + ", or start the receiver with --listen " +
-            local.text()};
+    return Error{ExitCode::privilege_missing, "use --io afxdp on " + local.text(),
+                 "it was opened on " + opened_for_.address->text() +
+                     " before root's privileges were given up",
+                 "Send to " + opened_for_.address->text() +
+                     ", or start the receiver with --listen " + local.text()};
   port_.reset();
   const onehop::Endpoint address{local, port};
   for (std::string& warning : opening_warnings(settings_, interface))
@@ -73,11 +75,7 @@ Result<void> DataPath::open_port(const std::string& interface, const IpAddress& 
                                      .is_small = is_small,
                                      .dpdk = dpdk_.get()}));
   port_ = std::move(opened);
-  port_address_ = local;
-  port_ifindex_ = ifindex;
-  has_fragments_ = has_fragments;
-  is_small_ = is_small;
-  opened_by_ = ::geteuid();
+  opened_for_ = {local, ifindex, has_fragments, is_small, ::geteuid()};
   tell_port(interface);
   return success();
 }
@@ -135,7 +133,8 @@ void DataPath::stop() noexcept {
     rate_thread_.request_stop();
     rate_thread_.join();
   } else if (rate_) {
-    tick_rate(monotonic_now());  // a transfer may be over before the first turn of the timer
+    // A transfer may be over before the first turn of the timer.
+    rate_->tick(monotonic_now(), process_cpu_time);
     rate_->publish_state(monotonic_now());
   }
   if (rate_) {
@@ -150,16 +149,10 @@ void DataPath::stop() noexcept {
   engine_.reset();
   volumes_.clear();
   file_thread_.reset();
-  if (link_ && link_->name() != "none") facts.link_source = link_->name();  // as it was last read
-  link_.reset();
+  if (link_.watch && link_.watch->name() != "none")
+    facts.link_source = link_.watch->name();  // as it was last read
+  link_.watch.reset();
   if (is_used) links_ = std::make_unique<SessionLinks>();
-}
-
-void DataPath::close_trace() {
-  if (trace_) {
-    if (auto closed = trace_->close(); !closed.has_value()) events_.warn(closed.error().message());
-  }
-  trace_.reset();
 }
 
 void DataPath::on_fact(const session::SessionFact& fact) {
@@ -197,11 +190,6 @@ std::uint64_t DataPath::bytes_arrived() const {
       std::max<std::int64_t>(0, (buffer.drained_total + buffer.occupancy).count));
 }
 
-void DataPath::tick_rate(Instant now) {
-  if (rate_->has_trace()) rate_->set_cpu_total(process_cpu_time());
-  rate_->tick(now);
-}
-
 void DataPath::tick() {
   const Instant now = monotonic_now();
   if (account_.has_data()) {
@@ -209,7 +197,7 @@ void DataPath::tick() {
     account_.recent_files.add(now, account_.files_done);
     account_.usage.open_softirq();
   }
-  if (!rate_thread_.joinable() && rate_) tick_rate(now);
+  if (!rate_thread_.joinable() && rate_) rate_->tick(now, process_cpu_time);
   const rate::RateState state = links_->state.load();
   if (account_.has_data()) account_.note_drains(now, state.path);
   emit_progress();
@@ -236,8 +224,99 @@ void DataPath::say_single() {
       "datagram of its own");
 }
 
+// --- the link below a session: what is read of it, and what happens when the path gets another one
+
+Result<Limits> DataPath::limits_on(int ifindex) const {
+  Limits limits;
+  if (auto link = read_interface(ifindex);
+      has_kernel_link() && link.has_value() && !is_software(link.value()))
+    limits.link_rate = read_link_rate(link.value().name);
+  if (!settings_.rate_max.empty()) {
+    ONEHOP_TRY(made, parse_rate(settings_.rate_max));
+    limits.rate_max = std::move(made);
+  }
+  return limits;
+}
+
+Result<void> DataPath::open_link_sources(const PathUpdate& path) {
+  const PortKind* const kind = port_kind(account_.facts.io_used);
+  link::LinkOptions link_options{.ifindex = path.ifindex,
+                                 .peer = std::nullopt,
+                                 .has_qdisc = kind != nullptr && kind->has_own_qdisc,
+                                 .model_path = settings_.link_model};
+  // The peer's link address stands first in the header template, where the neighbour is known.
+  const auto target = std::span{path.header}.first<6>();
+  if (path.has_neighbour) std::ranges::copy(target, link_options.peer.emplace().begin());
+  auto watch = link::LinkWatch::open(link_options);
+  if (!watch.has_value() && !settings_.link_model.empty()) return watch.error();
+  if (watch.has_value())
+    link_.watch = std::move(watch).value();
+  else
+    events_.say("no facts of the link: " + watch.error().message());
+  account_.facts.link_source = link_.watch ? std::string{link_.watch->name()} : "none";
+  if (!link_.drops) link_.drops.emplace();
+  if (auto followed = link_.drops->follow(path.ifindex); !followed.has_value())
+    events_.say(followed.error().message());
+  return success();
+}
+
+Result<void> DataPath::follow_path(const std::string& interface, const PathUpdate& path) {
+  if (path.ifindex == link_.ifindex || !has_kernel_link()) return success();
+  if (auto moved = port_->move_to(interface); !moved.has_value()) {
+    if (moved.error().code != ExitCode::privilege_missing) return moved.error();
+    return Error{ExitCode::privilege_missing,
+                 "use the " + account_.facts.io_used + " port on " + interface,
+                 account_.facts.interface +
+                     " is gone, and what opens the port anew was given up with root's privileges",
+                 "Run the same command again to go on"};
+  }
+  ONEHOP_TRY(limits, limits_on(path.ifindex));
+  links_->limits.store(limits);
+  link_.ifindex = path.ifindex;
+  account_.facts.interface = interface;
+  path_ = path;
+  return reopen_link_sources(path);
+}
+
+Result<void> DataPath::fall_back() {
+  ONEHOP_TRY(port, port_->local_port());
+  const onehop::Endpoint local{*opened_for_.address, port};
+  const std::string interface = account_.facts.interface;
+  ONEHOP_TRYV(port_->fall_back(
+      {.settings = settings_, .interface = interface, .local = local, .role = port_role()}, peer_,
+      engine_ != nullptr));
+  tell_port(interface);
+  events_.warn("--io auto: " + account_.facts.io_reason + "; goes on over UDP");
+  return reopen_link_sources(path_);
+}
+
+/// The law goes on with what it has learnt; only who reads the link is another one.
+Result<void> DataPath::reopen_link_sources(const PathUpdate& path) {
+  if (!rate_thread_.joinable()) return success();
+  rate_thread_.request_stop();
+  rate_thread_.join();
+  // Facts of the old link would be a lie, and the model's socket takes one reader.
+  rate_->set_source(nullptr);
+  link_.watch.reset();
+  ONEHOP_TRYV(open_link_sources(path));
+  rate_->set_source(link_.watch ? &*link_.watch : nullptr);
+  ONEHOP_TRY(started, rate::start_rate_thread(*rate_));
+  rate_thread_ = std::move(started);
+  return success();
+}
+
+void DataPath::note_drops() noexcept {
+  if (!link_.drops) return;
+  auto& known = account_.facts.interface_drops;
+  known.reset();
+  if (auto dropped = link_.drops->since_followed(); dropped.has_value())
+    known = std::move(dropped).value();
+}
+
 session::SessionEnd DataPath::end(const session::SessionEnd& end) {
-  close_trace();
+  if (trace_)
+    if (auto closed = trace_->close(); !closed.has_value()) events_.warn(closed.error().message());
+  trace_.reset();
   return account_.end(end);
 }
 

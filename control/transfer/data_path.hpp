@@ -92,7 +92,7 @@ class DataPath {
   /// by --max-rate alone.
   [[nodiscard]] std::optional<Bytes> arrived() const;
   void offer(BytesPerSecond rate) noexcept;
-  [[nodiscard]] int ifindex() const noexcept { return ifindex_; }
+  [[nodiscard]] int ifindex() const noexcept { return link_.ifindex; }
   /// arrival is what has arrived in the running session.
   [[nodiscard]] session::Arrival arrival() const;
 
@@ -110,7 +110,7 @@ class DataPath {
   /// backend_of: the cipher is the one that both ends agreed on.
   [[nodiscard]] crypto::AeadBackend backend_of(const session::DataPlan& plan) const;
 
-  // --- data_path_link.cpp
+  // --- the link
   /// has_kernel_link: false on a link that DPDK owns; the kernel's interface there is that of the
   /// control connection.
   [[nodiscard]] bool has_kernel_link() const { return !dpdk_ || !dpdk_->interface().empty(); }
@@ -123,9 +123,7 @@ class DataPath {
   void note_drops() noexcept;
 
   void tick();
-  void tick_rate(Instant now);  ///< at the receiving end, whose rate loop has no thread of its own
-  void say_single();            ///< reports once that fragments have ended
-  void close_trace();
+  void say_single();  ///< reports once that fragments have ended
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   [[nodiscard]] api::Progress progress() const;
 
@@ -137,21 +135,23 @@ class DataPath {
 
   std::unique_ptr<DpdkHost> dpdk_;  // before port_, which goes first
   std::optional<OpenPort> port_;
-  std::optional<IpAddress> port_address_;
   PortRole port_role() const {
     return account_.is_sending() ? PortRole::sending : PortRole::receiving;
   }
-  onehop::Endpoint peer_;       // of the running session
-  PathUpdate path_;             // of its start, or the newest that has another interface
-  unsigned port_ifindex_ = 0;   // 0: of no interface of the kernel
-  bool has_fragments_ = false;  // as the port was opened
-  bool is_small_ = false;       // likewise
-  unsigned opened_by_ = 0;      // effective user: another user could not reopen the port
-
-  int ifindex_ = 0;  // of the path that sources and port are open on
-  std::optional<link::LinkWatch> link_;
-  // Sending; from the first session on, also when a session restarts.
-  std::optional<link::InterfaceDrops> drops_;
+  onehop::Endpoint peer_;  // of the running session
+  PathUpdate path_;        // of its start, or the newest that has another interface
+  struct {
+    std::optional<IpAddress> address;
+    unsigned ifindex = 0;  // 0: of no interface of the kernel
+    bool has_fragments = false, is_small = false;
+    unsigned user = 0;  // effective: another user could not reopen the port
+  } opened_for_;
+  struct {
+    int ifindex = 0;  // of the path that sources and port are open on
+    std::optional<link::LinkWatch> watch;
+    // Sending; from the first session on, also when a session restarts.
+    std::optional<link::InterfaceDrops> drops;
+  } link_;
 
   std::unique_ptr<law::Controller> law_;
   std::unique_ptr<rate::RateLoop> rate_;

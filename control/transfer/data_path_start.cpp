@@ -94,7 +94,7 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
   facts.digest = crypto::digest_name(plan.context.digest);  // the sender's choice, at both ends
   ONEHOP_TRY(limits, limits_on(plan.path.ifindex));
   links_->limits.store(limits);
-  ifindex_ = plan.path.ifindex;
+  link_.ifindex = plan.path.ifindex;
   facts.repair = plan.is_repair_lazy ? "lazy" : "eager";
   law::LawOptions options = law_options(settings_);
   options.is_repair_lazy = plan.is_repair_lazy;
@@ -106,10 +106,11 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
     ONEHOP_TRYV(open_link_sources(plan.path));
   }
   ONEHOP_TRYV(start_trace(plan));
-  rate_ = std::make_unique<rate::RateLoop>(*law_, links_->report, links_->limits, links_->grant,
-                                           links_->state, trace_ ? &*trace_ : nullptr);
+  rate_ = std::make_unique<rate::RateLoop>(
+      *law_, rate::RateCells{links_->report, links_->limits, links_->grant, links_->state},
+      trace_ ? &*trace_ : nullptr);
   facts.peer = plan.peer.address.text();
-  rate_->set_source(link_ ? &*link_ : nullptr);
+  rate_->set_source(link_.watch ? &*link_.watch : nullptr);
   if (is_sending) {
     ONEHOP_TRY(started, rate::start_rate_thread(*rate_));
     rate_thread_ = std::move(started);

@@ -14,7 +14,6 @@
 #include "control/transfer/port/noack_record.hpp"
 #include "control/transfer/sender_token.hpp"
 #include "control/transfer/side.hpp"
-#include "engine/base/display_name.hpp"
 #include "engine/base/system/descriptors.hpp"
 #include "engine/list/scan_thread.hpp"
 #include "engine/source/source.hpp"

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <span>
-#include <string>
 
 #include "engine/base/fd.hpp"
 #include "engine/crypto/sha256.hpp"

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/transfer/account/account.hpp"
 
-#include <algorithm>
-
 #include "control/law/notice.hpp"
-#include "control/rate/trace.hpp"
-#include "control/transfer/account/digest_text.hpp"
 #include "control/transfer/account/time_left.hpp"
 #include "engine/base/display_name.hpp"
 #include "engine/base/rate_text.hpp"

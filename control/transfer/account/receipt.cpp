@@ -12,7 +12,6 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "control/transfer/account/digest_text.hpp"
 #include "engine/base/display_name.hpp"
 #include "engine/crypto/sha256.hpp"
 #include "engine/disk/file_bytes.hpp"
@@ -212,7 +211,7 @@ int Receipt::give_name() {
   return 0;
 }
 
-std::string Receipt::root_text() const { return "sha256:" + hex(root_); }
+std::string Receipt::root_text() const { return "sha256:" + pair::to_hex(root_); }
 
 void Receipt::append(std::string_view text) {
   buffer_ += text;

@@ -26,6 +26,11 @@
 
 namespace onehop::transfer {
 
+/// hex of what a digest of this kind (crypto::digest_name) fills.
+[[nodiscard]] inline std::string hex(const Digest& digest, std::string_view kind) {
+  return pair::to_hex(std::span{digest}.first(kind == "sha256" ? 32 : 16));
+}
+
 /// name_of is the word of an outcome in events and receipts.
 [[nodiscard]] const char* name_of(FileOutcome outcome);
 

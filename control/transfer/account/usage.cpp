@@ -11,8 +11,6 @@
 #include <chrono>
 #include <memory>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "engine/base/system/text_file.hpp"
 

@@ -5,9 +5,6 @@
 #include <net/if.h>
 #include <sched.h>
 
-#include <cstring>
-
-#include "control/transfer/settings.hpp"
 #include "engine/base/system/cpu.hpp"
 #include "engine/port/dpdk/eal_arguments.hpp"
 #if ONEHOP_HAS_XDP

@@ -15,7 +15,7 @@ RateGrant granted(BytesPerSecond own, BytesPerSecond offer) {
   Latest<Limits> limits;
   Latest<RateGrant> grant;
   Latest<RateState> state;
-  RateLoop loop{law, path, limits, grant, state, nullptr};
+  RateLoop loop{law, {path, limits, grant, state}, nullptr};
   PathReport report;
   report.offered = mib(1);
   report.payload_per_frame = {1400};

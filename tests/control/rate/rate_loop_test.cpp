@@ -65,7 +65,7 @@ struct Bench {
   Latest<Limits> limits;
   Latest<RateGrant> grant;
   Latest<RateState> state;
-  RateLoop loop{law, path, limits, grant, state, nullptr};
+  RateLoop loop{law, {path, limits, grant, state}, nullptr};
   Instant now{10s};
   PathReport report;
 
@@ -127,7 +127,7 @@ TEST_CASE(
   const auto steady_tick = [](law::Controller& law, BytesPerSecond cap) {
     Bench b;
     b.limits.store({.rate_max = cap});
-    RateLoop loop{law, b.path, b.limits, b.grant, b.state, nullptr};
+    RateLoop loop{law, {b.path, b.limits, b.grant, b.state}, nullptr};
     for (int i = 0; i < 500; ++i) {
       b.now += 1ms;
       b.report.at = b.report.tx_queue.at = b.report.feedback_at = b.now;
@@ -383,7 +383,7 @@ TEST_CASE("a law's notice reaches the state and stays", "[control][rate]") {
 
 TEST_CASE("the control thread ticks, and ends with a last state", "[control][rate]") {
   Bench b;
-  RateLoop loop{b.law, b.path, b.limits, b.grant, b.state, nullptr};
+  RateLoop loop{b.law, {b.path, b.limits, b.grant, b.state}, nullptr};
   auto thread = start_rate_thread(loop);
   REQUIRE(thread);
   b.path.store(b.report);

@@ -39,7 +39,7 @@ TEST_CASE("a trace begins with command line, version and config and has one full
   auto trace = TraceWriter::open(
       file.path, {.command_line = "onehop send a\nb", .version = "1", .config = "law=fixed"});
   REQUIRE(trace);
-  RateLoop loop{law, path, limits, grant, state, &trace.value()};
+  RateLoop loop{law, {path, limits, grant, state}, &trace.value()};
   for (int i = 1; i <= 5; ++i) loop.tick(Instant{1s} + i * 1ms);
   REQUIRE(trace.value().close());
   const auto lines = file.lines();

@@ -94,8 +94,8 @@ Session::Session(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t 
   auto law = law::make_law(law_options(flow_));
   ONEHOP_CHECK(law.has_value());
   law_ = std::move(law).value();
-  rate_ = std::make_unique<rate::RateLoop>(*law_, sender_side_.report, limits_, sender_side_.grant,
-                                           state_, nullptr);
+  rate_ = std::make_unique<rate::RateLoop>(
+      *law_, rate::RateCells{sender_side_.report, limits_, sender_side_.grant, state_}, nullptr);
   rate_->set_source(&facts_);
   if (flow_.rate_mbps > 0) {
     const double wire_share =

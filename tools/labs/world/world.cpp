@@ -77,8 +77,8 @@ World::World(const WorldConfig& config)
                             .is_repair_lazy = config.is_repair_lazy && config.has_loss_mask});
   ONEHOP_CHECK(law.has_value());
   law_ = std::move(law).value();
-  rate_ = std::make_unique<rate::RateLoop>(*law_, sender_side_.report, limits_, sender_side_.grant,
-                                           state_, nullptr);
+  rate_ = std::make_unique<rate::RateLoop>(
+      *law_, rate::RateCells{sender_side_.report, limits_, sender_side_.grant, state_}, nullptr);
   for (std::uint32_t slot = 0; slot < source_.slots(); ++slot) free_slots_.push_back(slot);
   for (std::uint32_t slot = 0; slot < sink_.slots(); ++slot)
     to_receiver_.push_back(sink_.lend(slot));
