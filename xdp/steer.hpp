@@ -13,7 +13,6 @@
 // Set-up only; the engine core never calls any of this.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "engine/base/system/interface.hpp"

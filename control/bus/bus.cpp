@@ -3,8 +3,6 @@
 
 #include <poll.h>
 
-#include <cerrno>
-
 #include "control/bus/bus_message.hpp"
 
 namespace onehop::bus {

@@ -13,7 +13,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -4,9 +4,6 @@
 #include <fcntl.h>
 #include <linux/rtnetlink.h>
 
-#include <optional>
-#include <set>
-#include <string>
 #include <utility>
 
 #include "engine/base/time.hpp"

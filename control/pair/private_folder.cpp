@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
-#include <span>
 
 #include "engine/base/system/private_folder.hpp"
 #include "engine/base/system/text_file.hpp"

@@ -167,12 +167,12 @@ SessionEnd SessionMachine::end() const {
             .is_peer_interrupted = has_peer_verdict_ && error_->code == ExitCode::interrupted};
   // One code at both ends: what has the name does not have the announced digest, as far as anybody
   // knows.
-  if (kept_.total > 0)
-    return end_of(ExitCode::verification_failed, kept_,
+  if (missing_.kept.total > 0)
+    return end_of(ExitCode::verification_failed, missing_.kept,
                   role_ == Role::sender ? "Ask for --on-exist rename or overwrite there"
                                         : "Choose --on-exist rename or overwrite");
-  if (unnamed_.total > 0)
-    return end_of(ExitCode::partly_done, unnamed_,
+  if (missing_.unnamed.total > 0)
+    return end_of(ExitCode::partly_done, missing_.unnamed,
                   "All else arrived. --report FILE lists all of them; where it is the name, give "
                   "it another one at the sender, or receive into another file system");
   return {.is_complete = true};
@@ -189,22 +189,23 @@ SessionEnd SessionMachine::end_of(ExitCode code, const Tally& tally, const char*
 
 Error SessionMachine::path_error() const {
   return {ExitCode::peer_unreachable,
-          "prove the data path to " + peer_name_ + ", UDP port " + std::to_string(peer_data_port_) +
-              " over " + interface_,
-          port_elsewhere_ == 0
+          "prove the data path to " + peer_name_ + ", UDP port " + std::to_string(path_.peer_port) +
+              " over " + path_.interface,
+          path_.port_elsewhere == 0
               ? "no frame of full size came back"
-              : "its frames come from UDP port " + std::to_string(port_elsewhere_) +
+              : "its frames come from UDP port " + std::to_string(path_.port_elsewhere) +
                     ": an address translation (NAT) lies between, and the " + data_->io +
                     " port could not follow it there",
-          "let UDP ports " + std::to_string(peer_data_port_) + " (there) and " +
+          "let UDP ports " + std::to_string(path_.peer_port) + " (there) and " +
               std::to_string(data_->data_port) + " (here) through the firewalls, check that " +
-              interface_ + " is the right interface (--iface) and that both MTUs are real" +
+              path_.interface + " is the right interface (--iface) and that both MTUs are real" +
               (data_->io != "udp" ? ", or use --io udp: there are drivers that lose what " +
                                         data_->io + " sends (onehop doctor names some)"
                                   : "") +
-              (has_fragments_ ? "; leave out --fragment, or wait 30 s: a reassembly memory that is "
-                                "full takes no fragment"
-                              : "")};
+              (path_.has_fragments
+                   ? "; leave out --fragment, or wait 30 s: a reassembly memory that is "
+                     "full takes no fragment"
+                   : "")};
 }
 
 std::optional<Error> SessionMachine::fault_of(const Event& event) {
@@ -212,9 +213,9 @@ std::optional<Error> SessionMachine::fault_of(const Event& event) {
   const int errno_value = static_cast<int>(event.value);
   switch (event.kind) {
     case EventKind::feedback_silent:
-      if (!is_link_up_)
+      if (!path_.is_link_up)
         return Error{ExitCode::timed_out, step,
-                     interface_ + " was down or gone for the session's limit",
+                     path_.interface + " was down or gone for the session's limit",
                      "Bring it up. " + again_hint()};
       return Error{ExitCode::timed_out, step,
                    "nothing came back on the data path for the session's limit",
@@ -231,20 +232,20 @@ std::optional<Error> SessionMachine::fault_of(const Event& event) {
     case EventKind::peer_moved:
       learn(Notice{"frames of " + peer_name_ + " come from UDP port " +
                    std::to_string(event.value) + " and not from " +
-                   std::to_string(peer_data_port_) +
+                   std::to_string(path_.peer_port) +
                    ", as behind an address translation (NAT): it answered there"});
-      peer_data_port_ = static_cast<std::uint16_t>(event.value);
-      port_elsewhere_ = 0;
+      path_.peer_port = static_cast<std::uint16_t>(event.value);
+      path_.port_elsewhere = 0;
       return std::nullopt;
     case EventKind::heard_elsewhere:
-      port_elsewhere_ = static_cast<std::uint16_t>(event.value);
+      path_.port_elsewhere = static_cast<std::uint16_t>(event.value);
       return std::nullopt;
     case EventKind::port_failed:
       return Error{ExitCode::io_unavailable, "use the " + data_->io + " port",
                    errno_text(errno_value), again_hint(), errno_value};
     case EventKind::port_refused:
       learn(Notice{"this machine refuses the frames that we send to " + peer_name_ + ", UDP port " +
-                   std::to_string(peer_data_port_) + " (" + errno_text(errno_value) +
+                   std::to_string(path_.peer_port) + " (" + errno_text(errno_value) +
                    "): a firewall rule for its output (`nft list ruleset`), an IPsec policy "
                    "or a prohibit route. Let them through; the transfer goes on then"});
       return std::nullopt;

@@ -48,9 +48,9 @@ void RecvMachine::advance(Instant now) {
   if (state_ == State::transferring) {
     // With as many volumes under way as may be the sender waits for the end of one.
     const bool is_awaited = volumes_.are_roots_announced() || !volumes_.has_room();
-    poll_pause_ = !has_engine_ ? limits_.keep_alive
-                  : is_awaited ? limits_.poll_short
-                               : limits_.poll;
+    poll_pause_ = threads_.engine == EngineState::none ? limits_.keep_alive
+                  : is_awaited                         ? limits_.poll_short
+                                                       : limits_.poll;
   }
   if (has_more_to_send()) send_next_claims(now);
 }
@@ -131,7 +131,8 @@ Result<void> RecvMachine::take_in_transfer(Instant now, Message& message) {
   if (const auto* root = std::get_if<FileRoot>(&message)) return take_root(*root);
   if (auto* part = std::get_if<ManifestPart>(&message)) return take_entries(now, *part);
   if (const auto* end = std::get_if<VolumeEnd>(&message)) return take_volume_end(now, *end);
-  if (std::holds_alternative<Restart>(message) && has_engine_ && restarts_left_ > 0) {
+  if (std::holds_alternative<Restart>(message) && threads_.engine != EngineState::none &&
+      restarts_left_ > 0) {
     begin_restart(now);
     return success();
   }

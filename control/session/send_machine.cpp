@@ -43,9 +43,10 @@ Result<void> SendMachine::take_message(Instant now, Message& message) {
   const auto* claims = std::get_if<ClaimPart>(&message);
   const bool is_answer_due = state_ == State::transferring || state_ == State::restarting ||
                              (state_ == State::awaiting_accept && accept_);
-  if (answer != nullptr && is_answer_due && !is_taking_claims_)
+  if (answer != nullptr && is_answer_due && !reading_.is_taking_claims)
     return take_answer(now, std::move(*answer));
-  if (claims != nullptr && is_answer_due && is_taking_claims_) return take_claims(now, *claims);
+  if (claims != nullptr && is_answer_due && reading_.is_taking_claims)
+    return take_claims(now, *claims);
   const bool is_done_due = state_ == State::transferring || state_ == State::restarting;
   if (const auto* done = std::get_if<FileDone>(&message); done && is_done_due)
     return take_done(now, *done);
@@ -246,7 +247,7 @@ void SendMachine::begin_restart(Instant now, const FileFailed& failed) {
 }
 
 void SendMachine::end_restart() {
-  if (!is_restart_answered_ || !is_engine_closed_) return;
+  if (!is_restart_answered_ || threads_.engine != EngineState::closed) return;
   drop_over();  // the receiver has forgotten what it reported as done before it answered
   drop_data();
   // Of a volume that the receiver has not read to its end nothing is known there: it comes later.

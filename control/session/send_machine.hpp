@@ -90,9 +90,11 @@ class SendMachine final : public SessionMachine {
   std::size_t next_entry_ = 0;
   KnownTree known_;
   std::optional<Accept> accept_;
-  VolumeAnswer answer_;                    // being read
-  bool is_taking_claims_ = false;          // of it
-  Claims claims_;                          // of it
+  struct {
+    VolumeAnswer answer;
+    Claims claims;
+    bool is_taking_claims = false;
+  } reading_;                              // the answer that is being read
   BlockDigests batch_;                     // of this turn
   Holes holes_;                            // of this turn
   std::set<std::string> restarted_names_;  // each of them restarts at most once

@@ -53,7 +53,7 @@ void SendMachine::on_opened(Instant now, const SessionId& fresh_id) {
   context_.key_interval = options_.key_interval;
   volumes_.restart();
   accept_.reset();
-  is_offering_ = is_taking_claims_ = false;
+  is_offering_ = reading_.is_taking_claims = false;
   enter(State::offering, Instant::max(), "offer the files");
   begin_volume(now);
 }
@@ -110,7 +110,7 @@ void SendMachine::await_accept(Instant now) {
 /// While data flows nothing else has a limit: the engine watches that it does.
 void SendMachine::set_answer_deadline(Instant now) {
   const VolumeState* const volume = volumes_.unanswered();
-  const bool is_answer_due = is_taking_claims_ || (volume != nullptr && !is_offering_);
+  const bool is_answer_due = reading_.is_taking_claims || (volume != nullptr && !is_offering_);
   deadline_ = is_answer_due ? now + limits_.consider_all(*volume->manifest) : Instant::max();
 }
 
@@ -130,10 +130,10 @@ Result<void> SendMachine::take_answer(Instant now, VolumeAnswer&& answer) {
   if (!is_offered || answer.actions.size() != volume->manifest->files.size() ||
       answer.manifest_hash != volume->manifest_hash)
     return violation("the peer accepted something else than what was offered");
-  answer_ = std::move(answer);
-  claims_.clear();
-  is_taking_claims_ = answer_.has_claims;
-  if (!is_taking_claims_)
+  reading_.answer = std::move(answer);
+  reading_.claims.clear();
+  reading_.is_taking_claims = reading_.answer.has_claims;
+  if (!reading_.is_taking_claims)
     end_answer(now);
   else if (state_ == State::awaiting_accept)
     deadline_ = now + limits_.step;
@@ -149,9 +149,9 @@ Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
     const VolumeState& volume = *volumes_.unanswered();
     if (!volume.has_entry(part.file)) return bad;
     const std::size_t entry = part.file - volume.first_file;
-    if (answer_.actions[entry] != FileAction::resume) return bad;
-    claims_.resize(volume.manifest->files.size());
-    auto& blocks = claims_[entry];
+    if (reading_.answer.actions[entry] != FileAction::resume) return bad;
+    reading_.claims.resize(volume.manifest->files.size());
+    auto& blocks = reading_.claims[entry];
     if (!blocks.empty() && part.first_block <= blocks.back().block) return bad;
     if (part.first_block + part.digests.size() > blocks_of(volume.entry(part.file).size))
       return bad;
@@ -165,12 +165,12 @@ Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
 }
 
 void SendMachine::end_answer(Instant now) {
-  is_taking_claims_ = false;
+  reading_.is_taking_claims = false;
   VolumeState& volume = *volumes_.unanswered();
-  list::Answer answer{.actions = std::move(answer_.actions),
-                      .claims = std::move(claims_),
+  list::Answer answer{.actions = std::move(reading_.answer.actions),
+                      .claims = std::move(reading_.claims),
                       .folder = accept_ ? accept_->folder : "",
-                      .name_faults = std::move(answer_.name_faults)};
+                      .name_faults = std::move(reading_.answer.name_faults)};
   answer.set_pack(*volume.manifest, context_.digest);
   if (answer.pack != nullptr)
     answer.pack_roots = std::make_shared<list::PackRoots>(answer.pack->entries().size());

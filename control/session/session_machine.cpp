@@ -2,7 +2,6 @@
 #include "control/session/session_machine.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "engine/base/display_name.hpp"
 #include "engine/wire/frame.hpp"
@@ -37,9 +36,10 @@ void SessionMachine::on_message(Instant now, Message message) {
 
 void SessionMachine::on_event(Instant now, const Event& event) {
   ++events_of_turn_;
-  is_engine_closed_ = is_engine_closed_ || event.kind == EventKind::closed;
-  if (state_ == State::checkpointing && is_engine_closed_) return tell_and_finish(now);
-  if (state_ == State::finishing && is_engine_closed_) return conclude();
+  if (event.kind == EventKind::closed) threads_.engine = EngineState::closed;
+  if (state_ == State::checkpointing && threads_.engine == EngineState::closed)
+    return tell_and_finish(now);
+  if (state_ == State::finishing && threads_.engine == EngineState::closed) return conclude();
   if (is_winding_down()) return;
   // Of two rounds at once, as after a fall-back whose first round ended meanwhile, each reports.
   const bool is_known = state_ == State::proving && proof_.is_proven();
@@ -60,9 +60,10 @@ void SessionMachine::on_event(Instant now, const Event& event) {
 
 void SessionMachine::on_file_event(Instant now, const FileEvent& event) {
   ++events_of_turn_;
-  is_file_side_dead_ = is_file_side_dead_ || std::holds_alternative<FileFailed>(event);
+  threads_.is_file_side_dead =
+      threads_.is_file_side_dead || std::holds_alternative<FileFailed>(event);
   if (state_ == State::checkpointing &&
-      (is_file_side_dead_ || std::holds_alternative<CheckpointMade>(event)))
+      (threads_.is_file_side_dead || std::holds_alternative<CheckpointMade>(event)))
     return tell_and_finish(now);
   if (is_winding_down()) return;
   if (const auto taken = take_file_event(now, event); !taken) fail(now, taken.error());
@@ -86,23 +87,23 @@ void SessionMachine::on_data_opened(Instant now, const Result<DataOpened>& opene
 }
 
 void SessionMachine::start_data(StartData start) {
-  peer_data_port_ = start.peer_port;
-  has_fragments_ = start.terms.has_fragments;
+  path_.peer_port = start.peer_port;
+  path_.has_fragments = start.terms.has_fragments;
   act(std::move(start));
   enter(State::starting_data, Instant::max(), "start the data path");
 }
 
 void SessionMachine::on_data_started(Instant now, const Result<std::string>& interface) {
   if (!interface) return fail(now, interface.error());
-  interface_ = interface.value();
-  has_engine_ = true;
+  path_.interface = interface.value();
+  if (threads_.engine == EngineState::none) threads_.engine = EngineState::running;
   on_started(now);
 }
 
 void SessionMachine::on_path(const std::string& interface, const PathUpdate& update) {
-  interface_ = interface;
-  is_link_up_ = update.is_link_up;
-  proof_.note_link(is_link_up_);
+  path_.interface = interface;
+  path_.is_link_up = update.is_link_up;
+  proof_.note_link(path_.is_link_up);
   act(ChangePath{update});
 }
 
@@ -156,12 +157,12 @@ bool SessionMachine::can_take_message() const noexcept {
 
 void SessionMachine::begin_proof(Instant now) {
   learn(Phase::proving_path);
-  proof_.begin(now, is_link_up_);
+  proof_.begin(now, path_.is_link_up);
   begin_round(now);
 }
 
 void SessionMachine::begin_round(Instant now) {
-  proof_.begin_round(now, is_link_up_);
+  proof_.begin_round(now, path_.is_link_up);
   act(AskPeer{});
   command(CommandKind::prove_path);
   enter(State::proving, now + limits_.prove, "prove the data path");
@@ -211,7 +212,7 @@ void SessionMachine::wind_down(Instant now, std::optional<Error> error) {
     // The peer's text may say so.
     error_->hint = error_->cause.find(stream_hint) == std::string::npos ? stream_hint : "";
   }
-  if (error_ && is_engine_running() && !is_finish_commanded_ && !is_file_side_dead_) {
+  if (error_ && threads_.engine == EngineState::running && !threads_.is_file_side_dead) {
     command(CommandKind::checkpoint);
     if (role_ == Role::receiver)
       return enter(State::checkpointing, now + limits_.checkpoint, "keep what arrived");
@@ -224,13 +225,16 @@ void SessionMachine::tell_and_finish(Instant now) {
     send(Bye{ExitCode::interrupted});
   else if (error_ && !has_peer_verdict_)
     send(Failure{error_->code, error_->message()});
-  if (!is_engine_running()) return conclude();
+  if (threads_.engine == EngineState::none || threads_.engine == EngineState::closed)
+    return conclude();
   finish_engine();
   enter(State::finishing, now + limits_.engine_stop, "stop the engine");
 }
 
 void SessionMachine::finish_engine() {
-  if (!std::exchange(is_finish_commanded_, true)) command(CommandKind::finish);
+  if (threads_.engine == EngineState::finishing || threads_.engine == EngineState::closed) return;
+  threads_.engine = EngineState::finishing;
+  command(CommandKind::finish);
 }
 
 void SessionMachine::conclude() {
@@ -241,8 +245,8 @@ void SessionMachine::conclude() {
 void SessionMachine::drop_data() {
   if (data_) act(StopData{});
   data_.reset();
-  has_engine_ = is_engine_closed_ = is_finish_commanded_ = is_file_side_dead_ = false;
-  is_link_up_ = true;
+  threads_ = {};
+  path_.is_link_up = true;
 }
 
 // --- outcomes and errors
@@ -267,7 +271,7 @@ void SessionMachine::report_done(const VolumeState& volume, const FileDone& done
   const bool is_kept =
       done.outcome == FileOutcome::kept || done.outcome == FileOutcome::not_compared;
   if (!is_kept && is_named(done.outcome)) return;
-  Tally& tally = is_kept ? kept_ : unnamed_;
+  Tally& tally = is_kept ? missing_.kept : missing_.unnamed;
   if (tally.total++ > 0) return;
   tally.first = "'" + display_name(volume.entry(done.file).name) + "'";
   if (is_kept)

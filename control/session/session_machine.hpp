@@ -220,15 +220,19 @@ class SessionMachine {
   std::string step_;  // what the state is at, for errors
   Instant deadline_ = Instant::max();
   /// So many events at one look: a ring, which has room for 2048 or 4096, would be full before the
-  /// next.
-  /// Small files that are compared bring two each.
+  /// next. Small files that are compared bring two each.
   static constexpr std::size_t events_crowded = 512;
   std::size_t events_of_turn_ = 0;
   Nanos poll_pause_ = 1h;  // until the next look at the engine's events
   std::optional<DataOpened> data_;
   Volumes volumes_;
   crypto::ExporterContext context_;
-  bool has_engine_ = false, is_engine_closed_ = false;
+  enum class EngineState : std::uint8_t { none, running, finishing, closed };
+  /// The threads that move the files.
+  struct {
+    EngineState engine = EngineState::none;
+    bool is_file_side_dead = false;  // it failed: it will not answer a checkpoint
+  } threads_;
   bool is_interrupted_ = false;
   bool has_peer_verdict_ = false;  // the peer ended the session: it need not be told
 
@@ -238,9 +242,6 @@ class SessionMachine {
     std::size_t total = 0;
     std::string first;  ///< what became of the first of them, for people
   };
-  [[nodiscard]] bool is_engine_running() const noexcept {
-    return has_engine_ && !is_engine_closed_;
-  }
   [[nodiscard]] Result<void> take_proof(Instant now, const Message& message);
   void begin_round(Instant now);
   void end_round(Instant now);
@@ -254,15 +255,18 @@ class SessionMachine {
 
   std::deque<Action> actions_;
   std::optional<Error> error_, end_reason_;  // of the end; of an end that we were asked for
-  std::string interface_ = "?";
+  /// What errors say of the data path.
+  struct {
+    std::string interface = "?";
+    std::uint16_t peer_port = 0, port_elsewhere = 0;
+    bool is_link_up = true, has_fragments = false;
+  } path_;
   PathProof proof_;
   Instant heard_at_{};
-  bool is_link_up_ = true, has_fragments_ = false;
-  bool is_finish_commanded_ = false;
-  bool is_file_side_dead_ = false;  // it failed: it will not answer a checkpoint
-  std::uint16_t peer_data_port_ = 0, port_elsewhere_ = 0;
-  Tally kept_;     // offered files whose names keep something else
-  Tally unnamed_;  // entries whose names the receiver's file system cannot hold
+  struct {
+    Tally kept;     // offered files whose names keep something else
+    Tally unnamed;  // entries whose names the receiver's file system cannot hold
+  } missing_;
 };
 
 }  // namespace onehop::session

@@ -20,7 +20,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <boost/endian/conversion.hpp>
 #include <cstddef>
 #include <cstdint>

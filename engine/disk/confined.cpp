@@ -2,7 +2,6 @@
 #include "engine/disk/confined.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/syscall.h>

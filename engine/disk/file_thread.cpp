@@ -65,7 +65,6 @@ void FileThread::run(const std::stop_token& stop) {
     moved_since_nap = 0;
     const timespec span{.tv_sec = 0, .tv_nsec = nap.count()};
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);  // a signal may end it early: no harm
-    naps_total_.fetch_add(1, std::memory_order_relaxed);
   }
   worker_->close();
 }

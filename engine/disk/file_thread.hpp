@@ -4,12 +4,10 @@
 // The engine core never wakes it: a wake-up would cost that core a system call per block. The
 // thread naps instead. The nap gets longer while there is nothing to do, and shorter when much has
 // gathered meanwhile. The rings and the pool bound what can gather. At 600 Mbit/s the nap stays at
-// its longest (file_worker.hpp). The composition owns it; start() and request_stop() are for one
-// thread, naps_total() for any. Its end stops and joins the thread.
+// its longest (file_worker.hpp). The composition owns it, on one thread. Its end stops and joins
+// the thread.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <thread>
@@ -29,17 +27,12 @@ class FileThread {
   void request_stop() noexcept { thread_.request_stop(); }
   void join();
 
-  [[nodiscard]] std::uint64_t naps_total() const noexcept {
-    return naps_total_.load(std::memory_order_relaxed);
-  }
-
  private:
   void run(const std::stop_token& stop);
 
   std::unique_ptr<FileWorker> worker_;
   FileRings& rings_;
-  std::atomic<std::uint64_t> naps_total_{0};  // written by the thread only
-  std::jthread thread_;                       // last: it ends before what it uses
+  std::jthread thread_;  // last: it ends before what it uses
 };
 
 /// next_nap is the length of the next nap, from that of the last one and from how many messages

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <bit>
-#include <cstddef>
 #include <cstring>
 #include <utility>
 

@@ -12,7 +12,6 @@
 #include "engine/base/display_name.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/crypto/sha256.hpp"
-#include "engine/disk/own_names.hpp"
 
 namespace onehop::list {
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/list/source_files.hpp"
 
-#include <fcntl.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <span>
 
 #include "engine/base/display_name.hpp"
 #include "engine/base/system/descriptors.hpp"

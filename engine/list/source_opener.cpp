@@ -3,9 +3,6 @@
 
 #include <fcntl.h>
 
-#include <cerrno>
-#include <string_view>
-
 #include "engine/disk/confined.hpp"
 
 namespace onehop::list {

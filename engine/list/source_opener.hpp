@@ -15,7 +15,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "engine/base/fd.hpp"

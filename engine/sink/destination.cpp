@@ -146,9 +146,9 @@ Destination::~Destination() {
 Result<void> Destination::check_quota(const Room& needed) {
   if (options_.quota_bytes == 0 || needed.bytes == 0) return success();
   const std::lock_guard lock{options_.room->quota_mutex};
-  if (!std::exchange(is_held_known_, true)) held_bytes_ = bytes_below(options_.folder, name_bytes_);
+  if (!held_bytes_) held_bytes_ = bytes_below(options_.folder, name_bytes_);
   std::uint64_t& taken = options_.room->quotas[folder_];
-  const Wide held = static_cast<Wide>(held_bytes_) + taken;
+  const Wide held = static_cast<Wide>(*held_bytes_) + taken;
   if (held + needed.bytes > options_.quota_bytes)
     return Error{ExitCode::local_file_error, "receive " + text_of(needed.bytes),
                  fmt::format("the quota is {}, and the folder holds {}, with what is on its way",

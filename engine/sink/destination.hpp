@@ -159,8 +159,8 @@ class Destination {
   std::uint64_t quota_taken_ = 0;    // of options_.room->quotas, by its mutex
   std::uint64_t name_bytes_ = 4096;  // a block of the file system
   std::pair<dev_t, ino_t> folder_{};
-  std::uint64_t held_bytes_ = 0;  // by the folder when the session began
-  bool is_held_known_ = false;
+  std::optional<std::uint64_t>
+      held_bytes_;  // by the folder when the session began, once it was looked at
 };
 
 }  // namespace onehop::sink

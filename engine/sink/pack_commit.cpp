@@ -2,7 +2,6 @@
 #include "engine/sink/pack_commit.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -83,7 +82,7 @@ bool PackCommit::is_full() const noexcept {
   return batch_.records.size() >= batch_files_max || batch_.bytes >= batch_bytes_max;
 }
 
-std::optional<PackFailure> PackCommit::turn(Instant now, bool is_all) {
+MaybeFailure PackCommit::turn(Instant now, bool is_all) {
   collect(false);
   if (failure_) return failure_;
   if (batch_.is_empty()) return std::nullopt;
@@ -96,7 +95,7 @@ std::optional<PackFailure> PackCommit::turn(Instant now, bool is_all) {
   return collect(is_full()) ? hand_over() : std::nullopt;
 }
 
-std::optional<PackFailure> PackCommit::hand_over() {
+MaybeFailure PackCommit::hand_over() {
   if (failure_) return failure_;
   if (destination_.is_synced() && !batch_.records.empty())
     if (const int errno_value = destination_.session().sync(); errno_value != 0)
@@ -120,7 +119,7 @@ bool PackCommit::collect(bool is_waiting) {
   return true;
 }
 
-std::optional<PackFailure> PackCommit::commit_all() {
+MaybeFailure PackCommit::commit_all() {
   collect(true);
   if (!batch_.is_empty())
     if (auto failed = hand_over()) return failed;
@@ -167,8 +166,7 @@ PackCommit::Done PackCommit::work(PackBatch& batch) {
 }
 
 /// Records that got no name are dropped.
-std::optional<PackFailure> PackCommit::name_files(std::vector<PackRecord>& records,
-                                                  std::vector<PackRun>& runs) {
+MaybeFailure PackCommit::name_files(std::vector<PackRecord>& records, std::vector<PackRun>& runs) {
   for (std::size_t named = 0; named < records.size(); ++named) {
     PackRecord& record = records[named];
     unsigned number = record.name_number;
@@ -211,7 +209,7 @@ bool PackCommit::refuse(PackRecord& record, const PackFailure& failure) const {
 
 /// Mode and time of the folders of lists whose files are all in place, the deepest first: one that
 /// its owner may not enter would hide those in it.
-std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
+MaybeFailure PackCommit::finish_folders(const PackBatch& batch) {
   for (const SinkVolume* const list : batch.finished) {
     std::vector<std::uint32_t> folders;
     for (std::uint32_t i = 0; i < list->pack().entries().size(); ++i)
@@ -228,7 +226,7 @@ std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
 /// A folder that somebody gave another mode than mkdirat does keeps that, and each one the bit by
 /// which what is made in it belongs to its group. One of another user keeps its time as well. One
 /// that a killed session has opened up has the owner's rights beside those that it is to have.
-std::optional<PackFailure> PackCommit::finish_folder(const PackRecord& record) {
+MaybeFailure PackCommit::finish_folder(const PackRecord& record) {
   const list::ManifestEntry& entry = record.entry();
   const mode_t mode_max = 0777 & ~destination_.umask_bits();
   const int folder = folders_.open(entry.name, true);
@@ -250,12 +248,12 @@ std::optional<PackFailure> PackCommit::finish_folder(const PackRecord& record) {
   return std::nullopt;
 }
 
-std::optional<PackFailure> PackCommit::sync_all(std::uint32_t file) const {
+MaybeFailure PackCommit::sync_all(std::uint32_t file) const {
   if (::syncfs(destination_.root()) == 0) return std::nullopt;
   return PackFailure{file, FileFailure::sync_error, errno};
 }
 
-std::optional<PackFailure> PackCommit::sync_files(const std::vector<PackRecord>& records) {
+MaybeFailure PackCommit::sync_files(const std::vector<PackRecord>& records) {
   if (!destination_.is_synced()) return std::nullopt;
   const bool is_each = destination_.options().durability == Durability::file;
   const bool are_many = !is_each && std::ranges::count_if(records, is_staged) >
@@ -279,7 +277,7 @@ std::optional<PackFailure> PackCommit::sync_files(const std::vector<PackRecord>&
   return std::nullopt;
 }
 
-std::optional<PackFailure> PackCommit::name_file(PackRecord& record, unsigned& number) {
+MaybeFailure PackCommit::name_file(PackRecord& record, unsigned& number) {
   if (record.outcome == FileOutcome::there) bring_over(record);
   if (record.outcome != FileOutcome::received) return std::nullopt;
   const list::ManifestEntry& entry = record.entry();
@@ -297,13 +295,12 @@ std::optional<PackFailure> PackCommit::name_file(PackRecord& record, unsigned& n
 }
 
 void PackCommit::bring_over(const PackRecord& record) {
-  if (!record.list->has_other(record.index())) return;
+  if (!record.list->existing(record.index()).other) return;
   const int folder = folders_.open(disk::parent_of(record.entry().name), false);
   if (folder >= 0) record.list->bring_over(record.index(), folder);
 }
 
-std::optional<PackFailure> PackCommit::give_staged_name(const PackRecord& record, int folder,
-                                                        unsigned& number) {
+MaybeFailure PackCommit::give_staged_name(const PackRecord& record, int folder, unsigned& number) {
   const std::string staged = disk::Stage::name_of(record.file()),
                     leaf{disk::leaf_of(record.entry().name)};
   const OnExist policy = record.list->policy_of(record.index());
@@ -323,7 +320,7 @@ std::optional<PackFailure> PackCommit::give_staged_name(const PackRecord& record
 }
 
 /// A link that is refused is removed, and its record says so.
-std::optional<PackFailure> PackCommit::name_symlink(PackRecord& record, unsigned& number) {
+MaybeFailure PackCommit::name_symlink(PackRecord& record, unsigned& number) {
   const list::ManifestEntry& entry = record.entry();
   const std::string staged = disk::Stage::name_of(record.file());
   std::string target(list::target_bytes_max + 1, '\0');
@@ -354,7 +351,7 @@ std::optional<PackFailure> PackCommit::name_symlink(PackRecord& record, unsigned
 
 /// The folders of the batch and all above them, for some of those may be new; and those that are
 /// finished, each synced already where syncfs does not do it.
-std::optional<PackFailure> PackCommit::sync_folders(const PackBatch& batch) {
+MaybeFailure PackCommit::sync_folders(const PackBatch& batch) {
   if (!destination_.is_synced()) return std::nullopt;
   if (has_syncfs_ && !batch.finished.empty()) return sync_all(batch.finished.front()->first_file());
   const std::vector<PackRecord>& records = batch.records;

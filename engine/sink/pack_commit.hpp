@@ -54,6 +54,7 @@ struct PackFailure {
   FileFailure failure = FileFailure::none;
   int errno_value = 0;
 };
+using MaybeFailure = std::optional<PackFailure>;
 /// PackRun: the records [first, first + count) have their names; `name_number` as in FileDone. With
 /// a count of 0: the list's folders have mode and time. Files that were there and files that came
 /// alternate in a tree that is resumed: a run has both.
@@ -105,41 +106,41 @@ class PackCommit {
   /// turn hands over what is due; it waits for the disk where two full batches are not through yet.
   /// `is_all`: no record of the volumes that are here is missing; more may come only when these
   /// have ended. What the thread failed at: nothing is committed after it. Syscalls: fdatasync.
-  [[nodiscard]] std::optional<PackFailure> turn(Instant now, bool is_all);
+  [[nodiscard]] MaybeFailure turn(Instant now, bool is_all);
   /// pop gives a run that is through.
   [[nodiscard]] std::optional<PackRun> pop();
 
   /// commit_all gives every whole file its name, and returns when that is durable. close does so,
   /// and removes what is not whole. Without it all stays as a kill would leave it.
-  [[nodiscard]] std::optional<PackFailure> commit_all();
+  [[nodiscard]] MaybeFailure commit_all();
   void close();
 
  private:
   [[nodiscard]] bool is_full() const noexcept;
-  [[nodiscard]] std::optional<PackFailure> hand_over();
+  [[nodiscard]] MaybeFailure hand_over();
   bool collect(bool is_waiting);
 
   // --- in the thread
   /// Done: what became of a batch.
   struct Done {
     std::vector<PackRun> runs;
-    std::optional<PackFailure> failure;
+    MaybeFailure failure;
   };
   void run(const std::stop_token& stop);
   [[nodiscard]] Done work(PackBatch& batch);
-  [[nodiscard]] std::optional<PackFailure> finish_folders(const PackBatch& batch);
-  [[nodiscard]] std::optional<PackFailure> finish_folder(const PackRecord& record);
-  [[nodiscard]] std::optional<PackFailure> sync_files(const std::vector<PackRecord>& records);
-  [[nodiscard]] std::optional<PackFailure> name_files(std::vector<PackRecord>& records,
-                                                      std::vector<PackRun>& runs);
-  [[nodiscard]] std::optional<PackFailure> name_file(PackRecord& record, unsigned& number);
+  [[nodiscard]] MaybeFailure finish_folders(const PackBatch& batch);
+  [[nodiscard]] MaybeFailure finish_folder(const PackRecord& record);
+  [[nodiscard]] MaybeFailure sync_files(const std::vector<PackRecord>& records);
+  [[nodiscard]] MaybeFailure name_files(std::vector<PackRecord>& records,
+                                        std::vector<PackRun>& runs);
+  [[nodiscard]] MaybeFailure name_file(PackRecord& record, unsigned& number);
   [[nodiscard]] bool refuse(PackRecord& record, const PackFailure& failure) const;
   void bring_over(const PackRecord& record);
-  [[nodiscard]] std::optional<PackFailure> name_symlink(PackRecord& record, unsigned& number);
-  [[nodiscard]] std::optional<PackFailure> give_staged_name(const PackRecord& record, int folder,
-                                                            unsigned& number);
-  [[nodiscard]] std::optional<PackFailure> sync_folders(const PackBatch& batch);
-  [[nodiscard]] std::optional<PackFailure> sync_all(std::uint32_t file) const;
+  [[nodiscard]] MaybeFailure name_symlink(PackRecord& record, unsigned& number);
+  [[nodiscard]] MaybeFailure give_staged_name(const PackRecord& record, int folder,
+                                              unsigned& number);
+  [[nodiscard]] MaybeFailure sync_folders(const PackBatch& batch);
+  [[nodiscard]] MaybeFailure sync_all(std::uint32_t file) const;
 
   Destination& destination_;
   const bool has_syncfs_;
@@ -148,7 +149,7 @@ class PackCommit {
   std::unordered_map<std::uint32_t, PackHalf> halves_;
   PackBatch batch_;  // that gathers
   std::deque<PackRun> runs_;
-  std::optional<PackFailure> failure_;
+  MaybeFailure failure_;
   bool is_under_way_ = false;  // a batch was handed over, and done_ was not collected
   std::binary_semaphore has_batch_{0}, is_through_{0};
   // The thread's, from the one semaphore to the other.

@@ -19,7 +19,7 @@ PackSink::PackSink(SinkVolume& list, PackCommit& commit)
     has_folders_ = list_.packed_entry(i).is_folder();
 }
 
-std::optional<PackFailure> PackSink::take(const BlockRef& block) {
+MaybeFailure PackSink::take(const BlockRef& block) {
   if (const int errno_value = commit_.open(); errno_value != 0)
     return failed(0, FileFailure::write_error, errno_value);
   const list::Pack& pack = list_.pack();
@@ -37,8 +37,7 @@ std::optional<PackFailure> PackSink::take(const BlockRef& block) {
   }
 }
 
-std::optional<PackFailure> PackSink::take_whole(std::uint32_t ordinal,
-                                                std::span<const std::byte> record) {
+MaybeFailure PackSink::take_whole(std::uint32_t ordinal, std::span<const std::byte> record) {
   if (!list_.pack().is_whole(ordinal)) return compare(ordinal, record);
   const list::ManifestEntry& entry = list_.packed_entry(ordinal);
   const auto content = record.first(static_cast<std::size_t>(entry.size));
@@ -61,9 +60,8 @@ std::optional<PackFailure> PackSink::take_whole(std::uint32_t ordinal,
   return end_file(ordinal, file);
 }
 
-std::optional<PackFailure> PackSink::take_half(std::uint32_t ordinal, const list::PackPlace& place,
-                                               std::uint64_t from,
-                                               std::span<const std::byte> bytes) {
+MaybeFailure PackSink::take_half(std::uint32_t ordinal, const list::PackPlace& place,
+                                 std::uint64_t from, std::span<const std::byte> bytes) {
   PackHalf& half = commit_.halves()[list_.packed_file(ordinal)];
   if (commit_.halves().size() > halves_max) return failed(ordinal, FileFailure::protocol, 0);
   half.record.resize(static_cast<std::size_t>(place.end - place.begin));
@@ -76,8 +74,7 @@ std::optional<PackFailure> PackSink::take_half(std::uint32_t ordinal, const list
 }
 
 /// An honest sender leaves out a link that leads out of what it sends.
-std::optional<PackFailure> PackSink::end_symlink(std::uint32_t ordinal,
-                                                 std::span<const std::byte> target) {
+MaybeFailure PackSink::end_symlink(std::uint32_t ordinal, std::span<const std::byte> target) {
   const list::ManifestEntry& entry = list_.packed_entry(ordinal);
   const std::string text{reinterpret_cast<const char*>(target.data()), target.size()};
   const list::SymlinkFault fault = commit_.destination().symlinks().fault_of(entry.name, text);
@@ -96,7 +93,7 @@ std::optional<PackFailure> PackSink::end_symlink(std::uint32_t ordinal,
 }
 
 /// The file is whole and verified: its time, then its place in the batch.
-std::optional<PackFailure> PackSink::end_file(std::uint32_t ordinal, const Fd& file) {
+MaybeFailure PackSink::end_file(std::uint32_t ordinal, const Fd& file) {
   const list::ManifestEntry& entry = list_.packed_entry(ordinal);
   const bool is_file = entry.kind == list::EntryKind::file;
   if (is_file && disk::set_mtime(file.get(), entry.mtime_ns) != 0)
@@ -115,19 +112,24 @@ std::optional<PackFailure> PackSink::end_file(std::uint32_t ordinal, const Fd& f
 }
 
 /// The tag alone came: the file is there, and this tells whether it is the one that was offered.
-std::optional<PackFailure> PackSink::compare(std::uint32_t ordinal,
-                                             std::span<const std::byte> tag) {
-  const PackHeld held = list_.held(list_.pack().entries()[ordinal]);
+MaybeFailure PackSink::compare(std::uint32_t ordinal, std::span<const std::byte> tag) {
+  const std::uint32_t entry = list_.pack().entries()[ordinal];
+  const Existing& there = list_.existing(entry);
+  const auto held = there.blocks.find(0);  // nothing: it could not be read
   Digest told{};
   std::ranges::copy(tag, told.begin());
-  const bool is_same = held.block && held.block->tag == told;
-  if (!is_same && !held.is_kept) return failed(ordinal, FileFailure::differs, 0);
-  add_leaf(ordinal, told, is_same ? held.root : Digest{});
+  const bool is_same = held && held->tag == told;
+  if (!is_same && list_.actions()[entry] != list::FileAction::compare)
+    return failed(ordinal, FileFailure::differs, 0);
+  add_leaf(ordinal, told,
+           is_same ? list::record_root(commit_.destination().options().digest_kind,
+                                       list_.entry(entry).size, held->digest)
+                   : Digest{});
   ++whole_;
   commit_.add({.list = &list_,
                .ordinal = ordinal,
                .outcome = is_same ? FileOutcome::there : FileOutcome::kept,
-               .name_number = held.name_number});
+               .name_number = there.number});
   return check_all();
 }
 
@@ -141,13 +143,13 @@ void PackSink::add_leaf(std::uint32_t ordinal, const Digest& leaf, const Digest&
   }
 }
 
-std::optional<PackFailure> PackSink::on_root(const Digest& root) {
+MaybeFailure PackSink::on_root(const Digest& root) {
   if (root_ && *root_ != root) return failed(0, FileFailure::protocol, 0);
   root_ = root;
   return check_all();
 }
 
-std::optional<PackFailure> PackSink::check_all() {
+MaybeFailure PackSink::check_all() {
   if (!root_ || whole_ < list_.pack().entries().size()) return std::nullopt;
   is_verified_ = tree_.root() == *root_;
   if (is_verified_) return std::nullopt;

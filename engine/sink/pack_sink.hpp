@@ -29,10 +29,10 @@ class PackSink {
 
   /// take writes what is in the block. The buffer is free when it returns. Syscalls: openat2,
   /// pwrite, futimens; of a symbolic link symlinkat, openat2, utimensat.
-  [[nodiscard]] std::optional<PackFailure> take(const BlockRef& block);
+  [[nodiscard]] MaybeFailure take(const BlockRef& block);
   /// on_root: the root over all records, in order, as the sender has it. It comes when all of them
   /// were sent.
-  [[nodiscard]] std::optional<PackFailure> on_root(const Digest& root);
+  [[nodiscard]] MaybeFailure on_root(const Digest& root);
   /// is_verified: every record came, and the root over them is the sender's.
   [[nodiscard]] bool is_verified() const noexcept { return is_verified_; }
 
@@ -40,19 +40,14 @@ class PackSink {
   /// PackCommit::halves() at once. A sender starts at most as many blocks as the Sink has buffers,
   /// in order, and each has two ends. Fewer: an honest one fails. More: another takes more memory.
   static constexpr std::size_t halves_max = 2 * disk::receiver_slots + 1;
-  [[nodiscard]] std::optional<PackFailure> take_whole(std::uint32_t ordinal,
-                                                      std::span<const std::byte> record);
-  [[nodiscard]] std::optional<PackFailure> take_half(std::uint32_t ordinal,
-                                                     const list::PackPlace& place,
-                                                     std::uint64_t from,
-                                                     std::span<const std::byte> bytes);
-  [[nodiscard]] std::optional<PackFailure> end_file(std::uint32_t ordinal, const Fd& file);
-  [[nodiscard]] std::optional<PackFailure> end_symlink(std::uint32_t ordinal,
-                                                       std::span<const std::byte> target);
-  [[nodiscard]] std::optional<PackFailure> compare(std::uint32_t ordinal,
-                                                   std::span<const std::byte> tag);
+  [[nodiscard]] MaybeFailure take_whole(std::uint32_t ordinal, std::span<const std::byte> record);
+  [[nodiscard]] MaybeFailure take_half(std::uint32_t ordinal, const list::PackPlace& place,
+                                       std::uint64_t from, std::span<const std::byte> bytes);
+  [[nodiscard]] MaybeFailure end_file(std::uint32_t ordinal, const Fd& file);
+  [[nodiscard]] MaybeFailure end_symlink(std::uint32_t ordinal, std::span<const std::byte> target);
+  [[nodiscard]] MaybeFailure compare(std::uint32_t ordinal, std::span<const std::byte> tag);
   void add_leaf(std::uint32_t ordinal, const Digest& leaf, const Digest& root);
-  [[nodiscard]] std::optional<PackFailure> check_all();
+  [[nodiscard]] MaybeFailure check_all();
   [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure,
                                    int errno_value) const {
     return {list_.packed_file(ordinal), failure, errno_value};

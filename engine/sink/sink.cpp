@@ -35,7 +35,7 @@ std::size_t Sink::turn(Instant now, FileRings& rings) {
   take_volumes();
   if (!has_lent_) {
     has_lent_ = true;
-    checkpoint_at_ = now;
+    checkpoint_.at = now;
     std::uint32_t slot = 0;
     while (pool_.lend(slot)) outbox_.push_back({.data = pool_.data(slot), .slot = slot});
   }
@@ -97,7 +97,7 @@ void Sink::take(const BlockRef& block) {
 
 /// What comes late of a volume that has ended changes nothing.
 void Sink::on_unknown(std::uint32_t file) {
-  if (file >= end_file_) fail(file, FileFailure::protocol);
+  if (file >= taken_.end_file) fail(file, FileFailure::protocol);
 }
 
 bool Sink::is_expected(const Writing& volume, std::uint32_t file, std::uint64_t offset) {
@@ -131,12 +131,12 @@ void Sink::on_block(Writing& volume, const BlockRef& block) {
   }
   const auto [at, is_new] = open->entries.try_emplace(index);
   Entry& entry = at->second;
-  entries_total_ += is_new ? 1 : 0;
-  if (entry.has_announced) --announced_early_;
+  blocks_.entries += is_new ? 1 : 0;
+  if (entry.has_announced) --blocks_.announced_early;
   entry.own = crypto::block_digest(destination_->options().digest_kind, {block.data, block.length});
   entry.has_own = true;
   const bool is_wrong = entry.has_announced && entry.own != entry.announced;
-  if (is_wrong || entries_total_ > entries_max) {
+  if (is_wrong || blocks_.entries > entries_max) {
     give_back(block);
     return fail(block.file, is_wrong ? FileFailure::digest_mismatch : FileFailure::protocol);
   }
@@ -149,14 +149,14 @@ void Sink::on_pack(Writing& volume, const BlockRef& block) {
     const list::Pack& pack = volume.list->pack();
     ONEHOP_CHECK(block.offset < pack.bytes());  // the engine was given its size
     ONEHOP_CHECK(block.length == block_length_at(pack.bytes(), block.offset));
-    --blocks_left_;
+    --blocks_.left;
     on_pack_failure(volume.pack->take(block));
     volume.list->count_written(block.length);
   }
   give_back(block);
 }
 
-void Sink::on_pack_failure(const std::optional<PackFailure>& failure) {
+void Sink::on_pack_failure(const MaybeFailure& failure) {
   if (failure) fail(failure->file, failure->failure, failure->errno_value);
 }
 
@@ -210,15 +210,15 @@ void Sink::take(const AnnouncedDigest& announced) {
   if (volume->list->is_there(volume->entry_of(file))) return fail(file, FileFailure::differs);
   const auto [at, is_new] = open->entries.try_emplace(announced.offset / block_bytes);
   Entry& entry = at->second;
-  entries_total_ += is_new ? 1 : 0;
+  blocks_.entries += is_new ? 1 : 0;
   if (entry.has_announced && entry.announced != announced.digest)
     return fail(file, FileFailure::protocol);
   if (entry.has_announced) return;
   entry.announced = announced.digest;
   entry.has_announced = true;
   const bool is_early =
-      !entry.has_own && ++announced_early_ > announced_early_per_slot * options_.slots;
-  if (is_early || entries_total_ > entries_max) return fail(file, FileFailure::protocol);
+      !entry.has_own && ++blocks_.announced_early > announced_early_per_slot * options_.slots;
+  if (is_early || blocks_.entries > entries_max) return fail(file, FileFailure::protocol);
   if (entry.has_own && entry.own != entry.announced)
     return fail(file, FileFailure::digest_mismatch);
   settle(file);
@@ -232,14 +232,14 @@ void Sink::on_skipped(Writing& volume, const BlockRef& block) {
   const SinkVolume& list = *volume.list;
   const std::uint32_t entry_index = volume.entry_of(block.file);
   const std::uint64_t index = block.offset / block_bytes;
-  const auto held = list.held_block(entry_index, index);
+  const auto held = list.existing(entry_index).blocks.find(index);
   const bool is_same = held && held->tag == block.digest;
   const bool is_compared = list.actions()[entry_index] == list::FileAction::compare;
   if (!is_same && !is_compared)
     return fail(block.file,
                 list.is_there(entry_index) ? FileFailure::differs : FileFailure::protocol);
   // Once only: of what is skipped no frame comes, and it needs no other word.
-  if (!open->entries.try_emplace(index).second || ++entries_total_ > entries_max)
+  if (!open->entries.try_emplace(index).second || ++blocks_.entries > entries_max)
     return fail(block.file, FileFailure::protocol);
   open->is_other = open->is_other || !is_same;
   Entry& entry = open->entries[index];
@@ -283,7 +283,7 @@ Sink::OpenFile* Sink::open_file(Writing& volume, std::uint32_t file) {
     if (!is_stream_open(volume)) return nullptr;
   } else if (!volume.list->is_there(entry)) {
     Result<PartFile> part = PartFile::open(*destination_, volume.list->entry(entry),
-                                           volume.list->part_options(entry, true));
+                                           {volume.list->existing(entry).left});
     if (part.has_error()) {
       refuse(*open, file, part.error().errno_value);
       if (is_stopped_) return nullptr;
@@ -302,13 +302,13 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   const std::uint64_t index = block.offset / block_bytes;
   Entry& entry = open.entries.at(index);
   entry.is_stored = true;
-  unsynced_bytes_ += block.length;
+  checkpoint_.unsynced_bytes += block.length;
   SinkVolume& list = *open.volume.list;
   list.count_written(block.length);
   // Nothing of it can be resumed.
   if (list.is_stream() || open.fault != 0) return settle(block.file);
   const Claim stored{index, entry.own};
-  const auto held = list.held_block(open.volume.entry_of(block.file), index);
+  const auto held = list.existing(open.volume.entry_of(block.file)).blocks.find(index);
   const bool is_recorded = held && held->digest == entry.own;
   if (!is_recorded && !open.is_sync_broken) {
     if (const int errno_value = open.part.record({&stored, 1}); errno_value != 0)
@@ -331,9 +331,9 @@ void Sink::settle(std::uint32_t file) {
     if (at == open.entries.end() || !is_matched(at->second)) break;
     if (size > 0) open.tree.add(at->second.own);
     open.entries.erase(at);
-    --entries_total_;
+    --blocks_.entries;
     ++open.next_leaf;
-    --blocks_left_;
+    --blocks_.left;
   }
   finish_if_complete(file);
 }

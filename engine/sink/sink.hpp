@@ -72,12 +72,12 @@ class Sink final : public disk::FileWorker {
   }
   [[nodiscard]] Nanos nap_max() const noexcept override {
     if (stream_ && stream_->held_total() > 0) return disk::nap_max_at_end;
-    return blocks_left_ <= near_end_blocks ? disk::nap_max_at_end : disk::nap_max_writing;
+    return blocks_.left <= near_end_blocks ? disk::nap_max_at_end : disk::nap_max_writing;
   }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return io_->name(); }
   /// checkpoints_total counts the syncs that were started beside the writes.
-  [[nodiscard]] std::uint64_t checkpoints_total() const noexcept { return checkpoints_total_; }
+  [[nodiscard]] std::uint64_t checkpoints_total() const noexcept { return checkpoint_.total; }
 
  private:
   /// A block of which something is known, until the tree has it.
@@ -129,7 +129,7 @@ class Sink final : public disk::FileWorker {
   };
 
   // sink.cpp
-  [[nodiscard]] bool is_complete() const noexcept { return has_last_ && volumes_.empty(); }
+  [[nodiscard]] bool is_complete() const noexcept { return taken_.has_last && volumes_.empty(); }
   std::size_t take_blocks(FileRings& rings);
   std::size_t take_commands(FileRings& rings, std::size_t count_max);
   [[nodiscard]] bool has_room() const noexcept;
@@ -140,7 +140,7 @@ class Sink final : public disk::FileWorker {
   void on_unknown(std::uint32_t file);
   void on_block(Writing& volume, const BlockRef& block);
   void on_pack(Writing& volume, const BlockRef& block);
-  void on_pack_failure(const std::optional<PackFailure>& failure);
+  void on_pack_failure(const MaybeFailure& failure);
   void on_skipped(Writing& volume, const BlockRef& block);
   [[nodiscard]] OpenFile* open_announced(Writing& volume, std::uint32_t file, std::uint64_t offset);
   void on_checkpoint();
@@ -169,8 +169,6 @@ class Sink final : public disk::FileWorker {
   bool finish_folders();
   void end_volumes();
   void tell_held();
-
-  // sink_stream.cpp
   [[nodiscard]] bool is_stream_open(Writing& volume);
   void write_stream();
   void drop_stream();
@@ -198,13 +196,18 @@ class Sink final : public disk::FileWorker {
     std::unique_ptr<SinkVolume> volume;
     bool is_last = false;
   };
-  std::mutex mutex_;                              // of added_
-  std::deque<Added> added_;                       // not looked at yet
+  struct {
+    std::mutex mutex;
+    std::deque<Added> volumes;  // not looked at yet
+  } added_;
   std::deque<std::unique_ptr<Writing>> volumes_;  // that have not ended, in order
-  std::uint32_t end_file_ = 0;                    // behind the newest volume
+  struct {
+    std::uint32_t end_file = 0;      // behind the newest volume
+    std::uint64_t stream_bytes = 0;  // of the pieces so far
+    bool has_last = false;           // the last volume is or was in volumes_
+  } taken_;
   PackCommit commit_;  // after volumes_: its thread, which reads of them, ends first
   std::optional<StreamOutput> stream_;  // once something of it has come
-  std::uint64_t stream_bytes_ = 0;      // of the pieces so far
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;  // by index on the wire
   std::vector<BlockRef> writing_;                                      // by slot
   std::deque<BlockRef> outbox_;                                        // buffers for the engine
@@ -212,16 +215,19 @@ class Sink final : public disk::FileWorker {
   std::size_t done_total_ = 0;  // files in place, folders too
   /// 2 MiB: 28 ms at 600 Mbit/s, three of the longest naps.
   static constexpr std::uint64_t near_end_blocks = 8;
-  std::uint64_t blocks_left_ = 0;  // of all wanted files that are known, not yet in their trees
   /// Blocks known but not yet in the tree: 16 GiB of data ahead of its digests, about 10 MiB of
   /// memory. Lower: a stalled control connection ends a fast transfer. Higher: more memory.
   static constexpr std::size_t entries_max = 65'536;
-  std::size_t entries_total_ = 0;    // over all open files, and a hole is one
-  std::size_t announced_early_ = 0;  // digests whose block has not come
-  Instant checkpoint_at_{};
-  std::uint64_t unsynced_bytes_ = 0;  // stored since the last checkpoint began
-  std::uint64_t checkpoints_total_ = 0;
-  bool has_last_ = false;  // the last volume is or was in volumes_
+  struct {
+    std::uint64_t left = 0;           // of all wanted files that are known, not yet in their trees
+    std::size_t entries = 0;          // over all open files, and a hole is one
+    std::size_t announced_early = 0;  // digests whose block has not come
+  } blocks_;
+  struct {
+    Instant at{};                      // of the last one
+    std::uint64_t unsynced_bytes = 0;  // stored since it began
+    std::uint64_t total = 0;
+  } checkpoint_;
   bool has_lent_ = false, ends_at_checkpoint_ = false, is_stopped_ = false, is_closed_ = false;
 };
 

@@ -87,16 +87,16 @@ void Sink::on_synced(std::uint32_t file, std::int64_t result) {
 
 void Sink::checkpoint_if_due(Instant now) {
   if (!destination_->is_synced()) return;
-  if (now - checkpoint_at_ < options_.checkpoint_span &&
-      unsynced_bytes_ < options_.checkpoint_bytes)
+  if (now - checkpoint_.at < options_.checkpoint_span &&
+      checkpoint_.unsynced_bytes < options_.checkpoint_bytes)
     return;
-  checkpoint_at_ = now;
+  checkpoint_.at = now;
   start_syncs();
 }
 
 /// One fdatasync per file with news, beside the writes that go on. Files of one block have none.
 void Sink::start_syncs() {
-  unsynced_bytes_ = 0;
+  checkpoint_.unsynced_bytes = 0;
   if (const int errno_value = destination_->session().sync(); errno_value != 0)
     return fail(0, FileFailure::sync_error, errno_value);
   std::vector<std::uint32_t> files;
@@ -112,7 +112,7 @@ void Sink::start_syncs() {
     open.is_syncing = true;
     io_->submit(
         {.kind = disk::FileOperation::Kind::sync, .fd = open.part.fd(), .tag = sync_tag + file});
-    ++checkpoints_total_;
+    ++checkpoint_.total;
     collect(false);
   }
 }
@@ -144,8 +144,8 @@ void Sink::finish(std::uint32_t file) {
   if (list.is_stream()) {
     done.outcome = FileOutcome::received;
   } else if (list.is_there(entry)) {
-    done.name_number = list.delivered_number(entry);
-    if (!open.is_other && list.has_other(entry))
+    done.name_number = list.existing(entry).number;
+    if (!open.is_other && list.existing(entry).other)
       if (const auto place = disk::open_place(destination_->root(), list.entry(entry).name, false))
         list.bring_over(entry, place.value().folder.get());
   } else {

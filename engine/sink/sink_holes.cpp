@@ -4,6 +4,9 @@
 //
 // The journal does not list them: the next session hears of them again, for less than it takes to
 // read them back.
+//
+// And a stream: the blocks of its pieces go to one output. A file gets its name when the last piece
+// is verified.
 #include <algorithm>
 
 #include "engine/disk/entry_fault.hpp"
@@ -49,10 +52,10 @@ bool Sink::add_hole(OpenFile& open, const BlockRef& run) {
   const auto blocks =
       boost::icl::interval<std::uint64_t>::right_open(first, first + blocks_of(run.length));
   if (boost::icl::intersects(open.holes, blocks)) return false;
-  entries_total_ -= open.holes.iterative_size();
+  blocks_.entries -= open.holes.iterative_size();
   open.holes.add(blocks);  // which makes one of runs that touch
-  entries_total_ += open.holes.iterative_size();
-  return entries_total_ <= entries_max;
+  blocks_.entries += open.holes.iterative_size();
+  return blocks_.entries <= entries_max;
 }
 
 /// Where blocks are written in order the zeros are, too. A piece of a stream has no hole.
@@ -68,12 +71,61 @@ void Sink::settle_holes(OpenFile& open, std::uint64_t size) {
        run = open.holes.find(open.next_leaf)) {
     const std::uint64_t end = run->upper();
     open.holes.erase(run);
-    --entries_total_;
-    blocks_left_ -= end - open.next_leaf;
+    --blocks_.entries;
+    blocks_.left -= end - open.next_leaf;
     for (; open.next_leaf < end; ++open.next_leaf)
       open.tree.add(
           disk::zero_digest(open.tree.kind(), block_length_at(size, open.next_leaf * block_bytes)));
   }
+}
+
+// --- a stream
+
+bool Sink::is_stream_open(Writing& volume) {
+  if (!stream_) {
+    stream_.emplace(*destination_);
+    const std::uint32_t file = volume.list->first_file();
+    if (const int errno_value = stream_->open(file); errno_value != 0)
+      fail(file, FileFailure::write_error, errno_value);
+  }
+  return !is_stopped_;
+}
+
+void Sink::write_stream() {
+  while (!is_stopped_) {
+    const auto written = stream_->write_next();
+    if (!written) return;
+    const BlockRef& block = written->block;
+    if (block.data != nullptr) give_back(block);
+    if (written->errno_value != 0)
+      return fail(block.file, FileFailure::write_error, written->errno_value);
+    OpenFile& open = *open_.at(block.file);
+    if (block.data != nullptr) {
+      on_stored(open, block);
+      continue;
+    }
+    if (!add_hole(open, block)) return fail(block.file, FileFailure::protocol);
+    settle(block.file);
+  }
+  drop_stream();
+}
+
+void Sink::drop_stream() {
+  while (const auto block = stream_->drop())
+    if (block->data != nullptr) give_back(*block);
+}
+
+/// False: it failed, which was told.
+bool Sink::finish_stream(Writing& last) {
+  if (stream_->is_ordered()) return true;  // there is no name, and all is written
+  const list::ManifestEntry& piece = last.list->entry(0);
+  unsigned number = 0;
+  const FinishResult result = stream_->finish(piece, last.list->policy_of(0), number);
+  if (result.failure != FileFailure::none)
+    fail(last.list->first_file(), result.failure, result.errno_value);
+  else
+    for (FileEvent& done : last.held) std::get<FileFinished>(done).name_number = number;
+  return !is_stopped_;
 }
 
 }  // namespace onehop::sink

@@ -21,7 +21,6 @@
 #include "engine/disk/confined.hpp"
 #include "engine/disk/entry_fault.hpp"
 #include "engine/disk/file_bytes.hpp"
-#include "engine/disk/folder_cache.hpp"
 #include "engine/sink/sink_volume.hpp"
 
 namespace onehop::sink {
@@ -53,28 +52,21 @@ std::string_view other_kind(const list::ManifestEntry& entry) noexcept {
                              : "that name exists and is not a regular file";
 }
 
-Error gave_up() {
-  return {ExitCode::interrupted, "look for what is there already", "nobody waits for it any more"};
-}
-
 }  // namespace
 
 SinkVolume::SinkVolume(std::shared_ptr<Destination> destination,
                        std::shared_ptr<const list::Volume> volume, SinkVolumeOptions options)
     : destination_{std::move(destination)},
       volume_{std::move(volume)},
-      manifest_{*volume_->manifest},
       options_{std::move(options)},
-      has_pack_{list::has_pack(manifest_)},
-      actions_(manifest_.files.size(), list::FileAction::send),
-      is_expected_(manifest_.files.size(), false),
-      name_faults_{options_.name_faults},
-      folders_{destination_->root(), O_RDONLY, &destination_->opened_folders()},
-      needs_inode_(manifest_.files.size(), true) {
+      has_pack_{list::has_pack(manifest())},
+      actions_(manifest().files.size(), list::FileAction::send),
+      places_{*destination_},
+      needs_inode_(manifest().files.size(), true) {
   ONEHOP_CHECK(options_.on_exist_of.empty() ||
-               options_.on_exist_of.size() == manifest_.files.size());
+               options_.on_exist_of.size() == manifest().files.size());
   ONEHOP_CHECK(options_.name_faults.empty() ||
-               options_.name_faults.size() == manifest_.files.size());
+               options_.name_faults.size() == manifest().files.size());
 }
 
 Result<std::unique_ptr<SinkVolume>> SinkVolume::prepare(std::shared_ptr<Destination> destination,
@@ -93,13 +85,14 @@ Result<std::unique_ptr<SinkVolume>> SinkVolume::prepare(std::shared_ptr<Destinat
       new SinkVolume{std::move(destination), std::move(volume), std::move(options)}};
   ONEHOP_TRYV(self->check_stream());
   if (!self->is_stream_) {
-    self->mac_.emplace(self->destination_->options().compare_key);
+    const DestinationOptions& session = self->destination_->options();
+    self->reader_.emplace(session.digest_kind, session.compare_key, self->options_.withdrawn);
     ONEHOP_TRYV(self->check_existing());
-    self->check_ways();
+    for (const std::uint32_t entry : self->places_.drop_ways(manifest, self->actions_))
+      self->refuse(entry, ENOTDIR);
   }
-  self->mac_.reset();
-  self->buffer_ = {};
-  self->folders_.close();
+  self->reader_.reset();
+  self->places_.close_folders();
   ONEHOP_TRYV(self->take_room());
   self->make_pack();
   return self;
@@ -108,12 +101,13 @@ Result<std::unique_ptr<SinkVolume>> SinkVolume::prepare(std::shared_ptr<Destinat
 /// What is small goes in shared blocks, as the sender works out for itself from our answer.
 void SinkVolume::make_pack() {
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
-    const bool has_some = !claims_of(entry).empty() || (is_expected_[entry] && !has_part(entry));
+    const bool has_some =
+        !claims_of(entry).empty() || (existing(entry).is_expected && !has_part(entry));
     if (has_some && actions_[entry] == list::FileAction::send)
       actions_[entry] = list::FileAction::resume;
   }
   pack_ = std::make_shared<const list::Pack>(
-      list::Pack::make(manifest_, destination_->options().digest_kind, actions_));
+      list::Pack::make(manifest(), destination_->options().digest_kind, actions_));
   pack_roots_ = std::make_shared<list::PackRoots>(pack_->entries().size());
 }
 
@@ -129,15 +123,6 @@ list::Answer SinkVolume::answer() const {
   return answer;
 }
 
-OnExist SinkVolume::policy_of(std::uint32_t entry) const noexcept {
-  return options_.on_exist_of.empty() ? options_.on_exist : options_.on_exist_of[entry];
-}
-
-PartOptions SinkVolume::part_options(std::uint32_t entry, bool is_creating) const {
-  const auto left = left_.find(entry);
-  return {.stems = left == left_.end() ? PartStems{} : left->second, .is_creating = is_creating};
-}
-
 /// Whoever offers names could ask with them what is here. Nobody has agreed to tell yet.
 Error SinkVolume::of_destination(std::uint32_t entry, Error why) const {
   if (options_.is_unsaid != nullptr && policy_of(entry) == OnExist::ask) *options_.is_unsaid = true;
@@ -149,13 +134,14 @@ Result<void> SinkVolume::check_existing() {
   std::optional<Error> first;
   const std::size_t listed = options_.conflicts == nullptr ? 0 : options_.conflicts->size();
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
-    is_kind_conflict_ = false;
+    conflicts_.is_of_kind = false;
     Result<void> checked = check_existing_name(entry);
     if (options_.withdrawn.stop_requested())
-      return gave_up();  // not all blocks of this file may have been hashed
+      return Error{ExitCode::interrupted, "look for what is there already",
+                   "nobody waits for it any more"};  // some blocks of this file may not be hashed
     if (checked) continue;
     const int fault = checked.error().errno_value;
-    const bool is_conflict = fault == EEXIST && !is_kind_conflict_;
+    const bool is_conflict = fault == EEXIST && !conflicts_.is_of_kind;
     if (!is_conflict && disk::is_entry_fault(fault)) {
       refuse(entry, fault);
       continue;
@@ -168,22 +154,20 @@ Result<void> SinkVolume::check_existing() {
     if (options_.conflicts != nullptr) options_.conflicts->resize(listed);
     return success();
   }
-  if (conflicts_total_ > 1)
-    first->cause += ", as do " + std::to_string(conflicts_total_ - 1) + " more";
+  if (conflicts_.total > 1)
+    first->cause += ", as do " + std::to_string(conflicts_.total - 1) + " more";
   return std::move(*first);
 }
 
 void SinkVolume::refuse(std::uint32_t entry, int fault) {
-  name_faults_.resize(entries());
-  name_faults_[entry] = fault;
+  options_.name_faults.resize(entries());
+  options_.name_faults[entry] = fault;
   actions_[entry] = list::FileAction::name_refused;
-  is_expected_[entry] = false;
-  left_.erase(entry);  // it may be taken another time
-  if (!found_.empty()) found_[entry] = {};
+  existing_.erase(entry);  // a part of it may be taken another time
 }
 
 Result<void> SinkVolume::check_existing_name(std::uint32_t entry) {
-  const list::ManifestEntry& file = manifest_.files[entry];
+  const list::ManifestEntry& file = manifest().files[entry];
   if (const int fault = name_fault(entry); fault != 0) {
     actions_[entry] =
         fault == EEXIST ? list::FileAction::name_taken : list::FileAction::name_refused;
@@ -192,17 +176,17 @@ Result<void> SinkVolume::check_existing_name(std::uint32_t entry) {
   // The journals that know an entry of this session are removed when it is done.
   if (!destination_->session().is_empty())
     static_cast<void>(destination_->session().is_known(list::entry_hash(file)));
-  ONEHOP_TRY(found, folder_of(entry));
+  ONEHOP_TRY(found, places_.folder_of(file.name, may_replace(entry)));
   const bool is_staged = !file.is_folder() && !has_part(entry);
   // Below a folder that is not there is nothing.
-  if (!found) return check_place(file.name, is_staged);
+  if (!found) return places_.check(file.name, is_staged);
   const int folder = *found;
   const std::string leaf{disk::leaf_of(file.name)};
   // One look at a folder is all that files cost of which nothing was left.
   if (const PartStems& stems = destination_->stems_in(folder, disk::parent_of(file.name));
       !stems.empty() && !file.is_folder())
     if (PartStems left = stems_of(stems, leaf); !left.empty())
-      left_.insert_or_assign(entry, std::move(left));
+      existing_[entry].left = std::move(left);
   struct stat status {};
   if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
     needs_inode_[entry] = !file.is_folder();
@@ -212,7 +196,7 @@ Result<void> SinkVolume::check_existing_name(std::uint32_t entry) {
       return success();
     }
     if (const auto number = find_delivered(entry, folder)) {
-      if (*number != 0) delivered_numbers_.emplace(entry, *number);
+      if (*number != 0) existing_[entry].number = *number;
       return compare(entry, folder, *number == 0 ? leaf : list::numbered_leaf(leaf, *number));
     }
     ONEHOP_TRYV(apply_policy(entry, status, folder));
@@ -220,7 +204,7 @@ Result<void> SinkVolume::check_existing_name(std::uint32_t entry) {
   } else if (errno != ENOENT) {
     return errno_error(ExitCode::local_file_error, "look for '" + display_name(file.name) + "'");
   }
-  ONEHOP_TRYV(check_place(file.name, is_staged));
+  ONEHOP_TRYV(places_.check(file.name, is_staged));
   // A packed file has no part: it is whole, or it is nothing.
   return is_staged || file.is_folder() ? success() : find_part(entry);
 }
@@ -228,9 +212,9 @@ Result<void> SinkVolume::check_existing_name(std::uint32_t entry) {
 /// Something has the name of a folder.
 Result<void> SinkVolume::check_folder(std::uint32_t entry, const struct stat& status) {
   if (S_ISDIR(status.st_mode)) return success();
-  if (fault_above(entry, manifest_.files[entry].name) == 0) return success();
-  return conflict(entry, status, kind_fault(manifest_.files[entry], status),
-                  other_kind(manifest_.files[entry]), "It is never replaced");
+  if (places_.fault_above(manifest().files[entry].name, may_replace(entry)) == 0) return success();
+  return conflict(entry, status, kind_fault(manifest().files[entry], status),
+                  other_kind(manifest().files[entry]), "It is never replaced");
 }
 
 /// To the nanosecond: where the file system keeps coarser times, files are compared by digest.
@@ -244,7 +228,7 @@ bool SinkVolume::is_assumed(const list::ManifestEntry& file,
 /// The number of the name (0: the announced one) under which a session that died delivered this
 /// very file, if it did and nobody has written to it since.
 std::optional<unsigned> SinkVolume::find_delivered(std::uint32_t entry, int folder) const {
-  const list::ManifestEntry& file = manifest_.files[entry];
+  const list::ManifestEntry& file = manifest().files[entry];
   disk::SessionJournal& session = destination_->session();
   if (session.is_empty() || policy_of(entry) == OnExist::skip)
     return std::nullopt;  // skip compares whatever is there
@@ -268,20 +252,21 @@ std::optional<unsigned> SinkVolume::find_delivered(std::uint32_t entry, int fold
 Error SinkVolume::conflict(std::uint32_t entry, const struct stat& status, int kind_fault,
                            std::string_view cause, std::string_view hint) {
   const bool is_regular = S_ISREG(status.st_mode);
-  ++conflicts_total_;
-  is_kind_conflict_ = kind_fault != 0;
+  ++conflicts_.total;
+  conflicts_.is_of_kind = kind_fault != 0;
   if (options_.conflicts != nullptr)
     options_.conflicts->push_back(
         {entry, cause, is_regular, is_regular ? static_cast<std::uint64_t>(status.st_size) : 0});
   std::string text{cause};
   if (status.st_uid != ::geteuid()) text += fmt::format("; it belongs to user {}", status.st_uid);
-  return {ExitCode::local_file_error, "receive '" + display_name(manifest_.files[entry].name) + "'",
-          std::move(text), std::string{hint}, is_kind_conflict_ ? kind_fault : EEXIST};
+  return {ExitCode::local_file_error,
+          "receive '" + display_name(manifest().files[entry].name) + "'", std::move(text),
+          std::string{hint}, conflicts_.is_of_kind ? kind_fault : EEXIST};
 }
 
 /// The final name exists: the policy decides. An empty folder gives way to a file.
 Result<void> SinkVolume::apply_policy(std::uint32_t entry, const struct stat& status, int folder) {
-  const list::ManifestEntry& file = manifest_.files[entry];
+  const list::ManifestEntry& file = manifest().files[entry];
   const std::string leaf{disk::leaf_of(file.name)};
   const bool is_alike = is_kind(file, status);
   const bool is_same_size = is_kind_and_size(file, status);
@@ -315,35 +300,37 @@ Result<void> SinkVolume::apply_policy(std::uint32_t entry, const struct stat& st
 
 /// OnExist::skip: what has the name keeps it. Its size can show only that it is another file.
 void SinkVolume::keep(std::uint32_t entry, const struct stat& status, int folder) {
-  const std::uint64_t size = manifest_.files[entry].size;
-  const bool is_alike = is_kind_and_size(manifest_.files[entry], status);
+  const std::uint64_t size = manifest().files[entry].size;
+  const bool is_alike = is_kind_and_size(manifest().files[entry], status);
   const bool is_read =
-      is_alike && compare(entry, folder, std::string{disk::leaf_of(manifest_.files[entry].name)}) &&
+      is_alike &&
+      compare(entry, folder, std::string{disk::leaf_of(manifest().files[entry].name)}) &&
       claims_of(entry).size() == blocks_of(size);
-  is_expected_[entry] = false;
-  others_.erase(entry);  // nothing of it changes
+  Existing& there = existing_[entry];
+  there.is_expected = false;
+  there.other.reset();  // nothing of it changes
   actions_[entry] = is_read    ? list::FileAction::compare
                     : is_alike ? list::FileAction::keep_unread
                                : list::FileAction::keep;
-  if (!is_read) claim(entry, {});
+  if (!is_read) there.blocks = {};
 }
 
 Result<void> SinkVolume::find_part(std::uint32_t entry) {
-  const list::ManifestEntry& file = manifest_.files[entry];
-  if (!left_.contains(entry)) return success();
-  ONEHOP_TRY(part, PartFile::open(*destination_, file, part_options(entry, false)));
+  const list::ManifestEntry& file = manifest().files[entry];
+  if (existing(entry).left.empty()) return success();
+  ONEHOP_TRY(part, PartFile::open(*destination_, file, {existing(entry).left, false}));
   if (!part.is_open()) return success();
-  const Found there = hash_listed(part.fd(), file.size, part.listed());
+  const HeldBlocks there = reader_->read(part.fd(), file.size, part.listed());
   // The journal is a hint; only a block that still has the digest it once had is worth offering.
   // The tag tells whether it is the sender's block: whoever planted a part planted its journal,
   // too.
-  Found found;
+  HeldBlocks found;
   for (std::size_t i = 0; i < there.claims.size(); ++i) {
     const std::uint64_t block = there.claims[i].block;
     if (std::ranges::binary_search(part.listed(), Claim{block, there.digests[i]}))
       found.add(block, {.digest = there.digests[i], .tag = there.claims[i].digest});
   }
-  claim(entry, std::move(found));
+  existing_[entry].blocks = std::move(found);
   parts_.emplace(entry, std::move(part));
   needs_inode_[entry] = false;
   return success();
@@ -356,9 +343,9 @@ Result<void> SinkVolume::take_room() {
     needed.files += needs_inode_[entry] ? 1 : 0;
     if (!is_wanted(entry)) continue;
     // The sum of the sizes was checked by validate(), and a name adds a block at most.
-    needed.bytes += manifest_.files[entry].size + slack_of(entry);
+    needed.bytes += manifest().files[entry].size + slack_of(entry);
     for (const Claim& claim : claims_of(entry))
-      needed.bytes -= block_length_at(manifest_.files[entry].size, claim.block * block_bytes);
+      needed.bytes -= block_length_at(manifest().files[entry].size, claim.block * block_bytes);
   }
   ONEHOP_TRYV(destination_->take_room(needed));
   room_ = needed;
@@ -366,8 +353,14 @@ Result<void> SinkVolume::take_room() {
 }
 
 std::uint64_t SinkVolume::slack_of(std::uint32_t entry) const noexcept {
-  const std::uint64_t size = manifest_.files[entry].size;
+  const std::uint64_t size = manifest().files[entry].size;
   return needs_inode_[entry] ? destination_->on_disk(size) - size : 0;
+}
+
+void SinkVolume::discard_left() const {
+  for (const auto& [entry, there] : existing_)
+    if (!there.left.empty() && actions_[entry] != list::FileAction::compare)
+      PartFile::discard(*destination_, manifest().files[entry], there.left);
 }
 
 void SinkVolume::count_written(std::uint64_t bytes) noexcept {

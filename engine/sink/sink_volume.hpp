@@ -15,19 +15,17 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
-#include <span>
 #include <stop_token>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "engine/disk/folder_cache.hpp"
 #include "engine/list/pack.hpp"
 #include "engine/list/volume.hpp"
 #include "engine/sink/destination.hpp"
+#include "engine/sink/held_blocks.hpp"
 #include "engine/sink/part_file.hpp"
+#include "engine/sink/places.hpp"
 
 namespace onehop::sink {
 
@@ -39,17 +37,15 @@ struct Conflict {
   std::uint64_t size = 0;  ///< bytes, of a regular file
 };
 
-/// HeldBlock: a block that is there, as it was read.
-struct HeldBlock {
-  Digest digest{};
-  Digest tag{};  ///< by which it is compared: crypto::ContentMac
-};
-/// PackHeld: a small file that is there. One with another tag is an error, or `is_kept`.
-struct PackHeld {
-  std::optional<HeldBlock> block;  ///< nothing: it could not be read
-  Digest root{};
-  bool is_kept = false;
-  unsigned name_number = 0;  ///< of its name; see FileDone
+/// Existing: what is there of an entry.
+struct Existing {
+  HeldBlocks blocks;
+  /// The name belongs to a regular file of the announced size, or to one that a dead session
+  /// delivered: another content is an error.
+  bool is_expected = false;
+  unsigned number = 0;         ///< of the name which a dead session gave it; 0: the announced one
+  std::optional<ino_t> other;  ///< it has another mode or time than the one that is offered
+  PartStems left;              ///< of dead sessions
 };
 
 /// Vectors are by entry of the volume.
@@ -87,8 +83,7 @@ class SinkVolume {
   // --- for the answer, by entry
   /// claims_of are sorted by block, and tell tags.
   [[nodiscard]] const std::vector<Claim>& claims_of(std::uint32_t entry) const {
-    static const std::vector<Claim> none;
-    return found_.empty() ? none : found_[entry].claims;
+    return existing(entry).blocks.claims;
   }
   [[nodiscard]] const std::vector<list::FileAction>& actions() const noexcept { return actions_; }
   [[nodiscard]] bool is_wanted(std::uint32_t entry) const {
@@ -96,7 +91,7 @@ class SinkVolume {
   }
   /// name_fault is the errno for which the entry is left out; 0: none.
   [[nodiscard]] int name_fault(std::uint32_t entry) const {
-    return name_faults_.empty() ? 0 : name_faults_[entry];
+    return options_.name_faults.empty() ? 0 : options_.name_faults[entry];
   }
   [[nodiscard]] const list::Pack& pack() const noexcept { return *pack_; }
   /// pack_roots is filled while the Sink works.
@@ -107,69 +102,62 @@ class SinkVolume {
   [[nodiscard]] bool has_pack() const noexcept { return has_pack_; }
   /// block_sizes are the files as the engine is to count them, from first_file() on.
   [[nodiscard]] std::vector<std::uint64_t> block_sizes() const {
-    return list::block_sizes(manifest_, *pack_, actions_);
+    return list::block_sizes(manifest(), *pack_, actions_);
   }
 
   /// answer is what the peer learns of it.
   [[nodiscard]] list::Answer answer() const;
 
   // --- for the Sink
-  [[nodiscard]] const list::Manifest& manifest() const noexcept { return manifest_; }
+  [[nodiscard]] const list::Manifest& manifest() const noexcept { return *volume_->manifest; }
   [[nodiscard]] const list::ManifestEntry& entry(std::uint32_t entry) const {
-    return manifest_.files[entry];
+    return manifest().files[entry];
   }
   [[nodiscard]] std::uint32_t first_file() const noexcept { return volume_->first_file; }
   [[nodiscard]] std::uint32_t pack_file() const noexcept {
-    return list::pack_file(manifest_, volume_->first_file);
+    return list::pack_file(manifest(), volume_->first_file);
   }
   /// packed_entry is that of a record of the pack; packed_file is its index on the wire, by which
   /// its volume and it are known everywhere.
   [[nodiscard]] const list::ManifestEntry& packed_entry(std::uint32_t ordinal) const {
-    return manifest_.files[pack_->entries()[ordinal]];
+    return manifest().files[pack_->entries()[ordinal]];
   }
   [[nodiscard]] std::uint32_t packed_file(std::uint32_t ordinal) const {
     return volume_->first_file + pack_->entries()[ordinal];
   }
   [[nodiscard]] std::uint32_t entries() const noexcept {
-    return static_cast<std::uint32_t>(manifest_.files.size());
+    return static_cast<std::uint32_t>(manifest().files.size());
   }
   /// is_there: visible, and compared instead of written.
   [[nodiscard]] bool is_there(std::uint32_t entry) const noexcept {
-    return is_expected_[entry] || actions_[entry] == list::FileAction::compare;
+    return existing(entry).is_expected || actions_[entry] == list::FileAction::compare;
   }
   /// is_stream: its one entry is a piece of the session's stream.
   [[nodiscard]] bool is_stream() const noexcept { return is_stream_; }
   /// has_part: the file is not packed, so that a part of it may be there.
   [[nodiscard]] bool has_part(std::uint32_t entry) const noexcept {
-    return !has_pack_ || !list::is_packable(manifest_.files[entry]);
+    return !has_pack_ || !list::is_packable(manifest().files[entry]);
   }
-  [[nodiscard]] OnExist policy_of(std::uint32_t entry) const noexcept;
-  [[nodiscard]] PartOptions part_options(std::uint32_t entry, bool is_creating) const;
+  [[nodiscard]] OnExist policy_of(std::uint32_t entry) const noexcept {
+    return options_.on_exist_of.empty() ? options_.on_exist : options_.on_exist_of[entry];
+  }
   /// discard_left removes the parts and journals that dead sessions left of entries which nothing
   /// more comes of. Syscalls: as PartFile::discard.
   void discard_left() const;
-  /// delivered_number is that of the name which a dead session gave it; 0: the announced one.
-  [[nodiscard]] unsigned delivered_number(std::uint32_t entry) const {
-    const auto at = delivered_numbers_.find(entry);
-    return at == delivered_numbers_.end() ? 0 : at->second;
+  [[nodiscard]] const Existing& existing(std::uint32_t entry) const {
+    static const Existing none;
+    const auto at = existing_.find(entry);
+    return at == existing_.end() ? none : at->second;
   }
-  /// held_block: nothing: it is not there.
-  [[nodiscard]] std::optional<HeldBlock> held_block(std::uint32_t entry, std::uint64_t block) const;
-  /// held is what is there of an entry that is_there() and small.
-  [[nodiscard]] PackHeld held(std::uint32_t entry) const;
   /// parts are those that were found, by entry; the Sink takes them.
   [[nodiscard]] std::unordered_map<std::uint32_t, PartFile>& parts() noexcept { return parts_; }
   /// count_written gives back room that is used now, count_made the inode of an entry.
   void count_written(std::uint64_t bytes) noexcept;
-  /// make_way removes the files that folders of the volume replace (OnExist::overwrite), before
-  /// anything of it is made. Syscalls: openat2, fstatat, unlinkat.
-  void make_way() const;
+  [[nodiscard]] const Places& places() const noexcept { return places_; }
   /// bring_over gives what is in `folder` under the entry's name, and was found to be the very one
   /// that is offered, its mode and time, unless they were so. Syscalls: openat2, fstat, fchmod,
   /// futimens; of a link fstatat, utimensat.
   void bring_over(std::uint32_t entry, int folder) const;
-  /// has_other: that has something to do.
-  [[nodiscard]] bool has_other(std::uint32_t entry) const { return others_.contains(entry); }
   void count_made(std::uint32_t entry) noexcept;
 
  private:
@@ -182,16 +170,15 @@ class SinkVolume {
   [[nodiscard]] Result<void> check_existing();
   [[nodiscard]] Result<void> check_existing_name(std::uint32_t entry);
   void refuse(std::uint32_t entry, int fault);
-  [[nodiscard]] Result<std::optional<int>> folder_of(std::uint32_t entry);
-  [[nodiscard]] int fault_above(std::uint32_t entry, std::string_view path);
-  void check_ways();
-  [[nodiscard]] Result<void> check_place(const std::string& name, bool is_staged);
+  [[nodiscard]] bool may_replace(std::uint32_t entry) const noexcept {
+    return policy_of(entry) == OnExist::overwrite;
+  }
   [[nodiscard]] Result<void> check_folder(std::uint32_t entry, const struct stat& status);
   [[nodiscard]] Result<void> apply_policy(std::uint32_t entry, const struct stat& status,
                                           int folder);
   void note_other(std::uint32_t entry, const struct stat& status);
   [[nodiscard]] mode_t mode_of(std::uint32_t entry) const {
-    return manifest_.files[entry].mode & 0777 & ~destination_->umask_bits();
+    return manifest().files[entry].mode & 0777 & ~destination_->umask_bits();
   }
   [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t entry, int folder) const;
   [[nodiscard]] Result<void> compare(std::uint32_t entry, int folder, const std::string& leaf);
@@ -203,18 +190,10 @@ class SinkVolume {
   [[nodiscard]] Error conflict(std::uint32_t entry, const struct stat& status, int kind_fault,
                                std::string_view cause, std::string_view hint);
   [[nodiscard]] Result<void> find_part(std::uint32_t entry);
-  /// Found: blocks that are there, ascending.
-  struct Found {
-    std::vector<Claim> claims;
-    std::vector<Digest> digests;  ///< of the same blocks
-    void add(std::uint64_t block, const HeldBlock& held) {
-      claims.push_back({block, held.tag});
-      digests.push_back(held.digest);
-    }
-  };
-  [[nodiscard]] Found hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed);
-  [[nodiscard]] HeldBlock hash(std::span<const std::byte> content);
-  void claim(std::uint32_t entry, Found found);
+  void expect(std::uint32_t entry, HeldBlocks blocks) {
+    existing_[entry].blocks = std::move(blocks);
+    existing_[entry].is_expected = true;
+  }
   [[nodiscard]] Result<void> take_room();
   /// What an entry that has to be made takes of the disk beside its content.
   [[nodiscard]] std::uint64_t slack_of(std::uint32_t entry) const noexcept;
@@ -222,35 +201,22 @@ class SinkVolume {
 
   const std::shared_ptr<Destination> destination_;
   const std::shared_ptr<const list::Volume> volume_;
-  const list::Manifest& manifest_;
-  const SinkVolumeOptions options_;
+  SinkVolumeOptions options_;
   const bool has_pack_;  // small files are packed, if they are sent
   bool is_stream_ = false;
   std::shared_ptr<const list::Pack> pack_;  // never null, once it is prepared
   std::shared_ptr<list::PackRoots> pack_roots_;
-  std::vector<Found> found_;  // by entry; empty: nothing is there of any
   std::vector<list::FileAction> actions_;
-  // The name belongs to a regular file of the announced size, or to one that a dead session
-  // delivered: another content is an error.
-  std::vector<bool> is_expected_;
-  // Of files that a dead session delivered under another name.
-  std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
+  std::unordered_map<std::uint32_t, Existing> existing_;
   std::unordered_map<std::uint32_t, PartFile> parts_;
-  std::unordered_map<std::uint32_t, PartStems> left_;
-  std::vector<int> name_faults_;             // by entry, or empty
-  std::set<std::string, std::less<>> ways_;  // files that give way to folders
-  // Inodes of files that are there with another mode or time than the one that is offered.
-  std::unordered_map<std::uint32_t, ino_t> others_;
-  // While prepare() looks.
-  disk::FolderCache folders_;
-  std::string missing_path_, barred_path_, place_path_;  // folders that were looked at
-  int barred_fault_ = 0, place_fault_ = 0, mount_fault_ = 0;
-  std::size_t conflicts_total_ = 0;
-  bool is_kind_conflict_ = false;          // the newest one
-  std::vector<std::byte> buffer_;          // a block, while prepare() hashes
-  std::optional<crypto::ContentMac> mac_;  // as long
-  std::vector<bool> needs_inode_;          // and has not got it
-  Room room_;                              // taken and not used
+  Places places_;
+  std::optional<HeldReader> reader_;  // while prepare() looks
+  struct {
+    std::size_t total = 0;
+    bool is_of_kind = false;  // the newest one
+  } conflicts_;
+  std::vector<bool> needs_inode_;  // and has not got it
+  Room room_;                      // taken and not used
 };
 
 }  // namespace onehop::sink

@@ -19,23 +19,23 @@ Sink::Writing::Writing(std::unique_ptr<SinkVolume> given)
 
 void Sink::add(std::unique_ptr<SinkVolume> volume, bool is_last) {
   ONEHOP_CHECK(volume != nullptr);
-  const std::lock_guard lock{mutex_};
-  added_.push_back({std::move(volume), is_last});
+  const std::lock_guard lock{added_.mutex};
+  added_.volumes.push_back({std::move(volume), is_last});
 }
 
 void Sink::take_volumes() {
-  const std::lock_guard lock{mutex_};
-  for (; !added_.empty(); added_.pop_front()) {
-    ONEHOP_CHECK(!has_last_);
-    has_last_ = added_.front().is_last;
-    auto made = std::make_unique<Writing>(std::move(added_.front().volume));
+  const std::lock_guard lock{added_.mutex};
+  for (; !added_.volumes.empty(); added_.volumes.pop_front()) {
+    ONEHOP_CHECK(!taken_.has_last);
+    taken_.has_last = added_.volumes.front().is_last;
+    auto made = std::make_unique<Writing>(std::move(added_.volumes.front().volume));
     Writing& volume = *volumes_.emplace_back(std::move(made));
     SinkVolume& list = *volume.list;
-    ONEHOP_CHECK(list.first_file() >= end_file_);
-    list.make_way();
-    end_file_ = list.pack_file() + 1;
+    ONEHOP_CHECK(list.first_file() >= taken_.end_file);
+    list.places().make_way();
+    taken_.end_file = list.pack_file() + 1;
     for (const std::uint64_t size : list.block_sizes())
-      if (size != file_without_blocks) blocks_left_ += blocks_of(size);
+      if (size != file_without_blocks) blocks_.left += blocks_of(size);
     for (auto& [entry, part] : list.parts()) {
       auto open = std::make_unique<OpenFile>(volume, destination_->options().digest_kind);
       open->part = std::move(part);
@@ -46,7 +46,7 @@ void Sink::take_volumes() {
     }
     list.parts().clear();
     if (list.is_stream())
-      volume.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
+      volume.base = std::exchange(taken_.stream_bytes, taken_.stream_bytes + list.entry(0).size);
     volume.records_left = list.pack().entries().size();
     if (!list.pack().is_empty()) volume.pack = std::make_unique<PackSink>(list, commit_);
   }
@@ -54,7 +54,7 @@ void Sink::take_volumes() {
 
 /// The volume that a message is about. Null: it has ended, or there is none.
 Sink::Writing* Sink::volume_of(std::uint32_t file) {
-  if (file >= end_file_) take_volumes();  // it was added before the message was sent
+  if (file >= taken_.end_file) take_volumes();  // it was added before the message was sent
   const auto at =
       std::ranges::find_if(volumes_, [&](const auto& volume) { return volume->contains(file); });
   return at == volumes_.end() ? nullptr : at->get();
@@ -119,7 +119,7 @@ void Sink::end_volumes() {
     Writing& oldest = *volumes_.front();
     if (oldest.files_left > 0 || !oldest.is_gathered()) return;
     if (oldest.pack && oldest.pack->has_folders() && !oldest.are_folders_finished) return;
-    if (stream_ && has_last_ && volumes_.size() == 1 && !finish_stream(oldest)) return;
+    if (stream_ && taken_.has_last && volumes_.size() == 1 && !finish_stream(oldest)) return;
     if (!oldest.are_folders_finishing) oldest.list->discard_left();
     told_.insert(told_.end(), oldest.held.begin(), oldest.held.end());
     volumes_.pop_front();

@@ -5,7 +5,6 @@
 
 #include "engine/base/display_name.hpp"
 #include "engine/disk/file_bytes.hpp"
-#include "engine/disk/folder_cache.hpp"
 #include "engine/sink/sink_volume.hpp"
 
 namespace onehop::sink {
@@ -14,10 +13,10 @@ namespace onehop::sink {
 Result<void> SinkVolume::check_stream() {
   std::string& stream = destination_->stream_name();
   const bool is_first = first_file() == 0, is_empty = entries() == 0;
-  const bool has_piece = !is_empty && manifest_.files[0].is_piece();
+  const bool has_piece = !is_empty && manifest().files[0].is_piece();
   if (destination_->is_output()) {
     if (is_empty && !stream.empty()) return success();  // behind a file that is no stream
-    const bool is_file = entries() == 1 && manifest_.files[0].kind == list::EntryKind::file;
+    const bool is_file = entries() == 1 && manifest().files[0].kind == list::EntryKind::file;
     if (!has_piece && !(is_first && is_file))
       return Error{ExitCode::local_file_error, "write to standard output",
                    "the sender offers more than one file, or a folder",
@@ -26,11 +25,11 @@ Result<void> SinkVolume::check_stream() {
     return success();
   }
   if (is_first) {
-    stream = manifest_.files[0].name;
-    if (Result<void> named = check_stream_name(manifest_.files[0]); named.has_error())
+    stream = manifest().files[0].name;
+    if (Result<void> named = check_stream_name(manifest().files[0]); named.has_error())
       return of_destination(0, std::move(named).error());
   }
-  if (is_empty || stream != manifest_.files[0].name || (!is_first && !has_piece))
+  if (is_empty || stream != manifest().files[0].name || (!is_first && !has_piece))
     return Error{ExitCode::local_file_error, "receive the stream",
                  "what follows its pieces is none, or it begins behind other files",
                  "Nothing of it is kept", 0};
@@ -46,14 +45,14 @@ Result<void> SinkVolume::check_stream_name(const list::ManifestEntry& piece) {
     return Error{ExitCode::local_file_error, attempt, errno_text(fault),
                  "Let it be sent under another --name", 0};
   if (destination_->is_output()) return success();
-  ONEHOP_TRYV(check_place(piece.name, true));
+  ONEHOP_TRYV(places_.check(piece.name, true));
   if (policy_of(0) == OnExist::rename) return success();
-  ONEHOP_TRY(folder, folder_of(0));
+  ONEHOP_TRY(folder, places_.folder_of(piece.name, may_replace(0)));
   struct stat status {};
   const std::string leaf{disk::leaf_of(piece.name)};
   if (!folder || ::fstatat(*folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return success();
-  if (policy_of(0) == OnExist::overwrite && S_ISREG(status.st_mode)) return success();
+  if (may_replace(0) && S_ISREG(status.st_mode)) return success();
   return Error{ExitCode::local_file_error, attempt,
                "that name exists, and a stream cannot be compared with it",
                "Choose --on-exist rename or overwrite", 0};

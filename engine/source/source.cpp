@@ -74,7 +74,7 @@ bool Source::take_volume() {
   has_last_ = added_.front().is_last;
   volumes_.push_back(std::make_unique<Reading>(std::move(added_.front()), pack_shared_));
   added_.pop_front();
-  next_entry_ = 0;
+  next_.entry = 0;
   return true;
 }
 
@@ -83,9 +83,9 @@ bool Source::find_next_entry() {
   do {
     if (volumes_.empty()) continue;
     const SourceVolume& list = volumes_.back()->list;
-    while (next_entry_ < list.entries() && !list::has_digests(list.action(next_entry_)))
-      ++next_entry_;
-    if (next_entry_ < list.entries()) return true;
+    while (next_.entry < list.entries() && !list::has_digests(list.action(next_.entry)))
+      ++next_.entry;
+    if (next_.entry < list.entries()) return true;
   } while (take_volume());
   return false;
 }
@@ -100,7 +100,7 @@ bool Source::pack_next(std::size_t& count) {
     fail(next_file(), failure, errno_value);
     return false;
   }
-  ++next_entry_;
+  ++next_.entry;
   count += outbox_.size() - unsent;
   if (volume.pack.is_over())
     told_.emplace_back(RootRead{
@@ -111,10 +111,10 @@ bool Source::pack_next(std::size_t& count) {
 /// Opens the file of the next entry. False: it failed.
 bool Source::open_next_file() {
   list::SourceFiles& files = *volumes_.back()->list.files;
-  list::SourceFile& file = files.files[next_entry_];
+  list::SourceFile& file = files.files[next_.entry];
   if (!file.fd.is_open()) {
     struct stat status {};
-    Result<Fd> again = pack_shared_.opener.look_at_file(files, next_entry_, status);
+    Result<Fd> again = pack_shared_.opener.look_at_file(files, next_.entry, status);
     if (again.has_error()) {
       const int errno_value = again.error().errno_value;
       fail(next_file(), list::failure_of(errno_value), errno_value);
@@ -125,9 +125,9 @@ bool Source::open_next_file() {
   if (!check_fence(next_file())) return false;
   // Doubles the kernel's read-ahead. A hint: it may fail.
   ::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  extents_ = disk::Extents{file.fd.get(), size_of(next_file())};
-  read_block_ = 0;
-  is_file_open_ = true;
+  next_.extents = disk::Extents{file.fd.get(), size_of(next_file())};
+  next_.block = 0;
+  next_.is_open = true;
   return true;
 }
 
@@ -140,14 +140,14 @@ std::size_t Source::submit_reads(std::size_t waiting) {
            waiting + unsent + reads_.size() < read_ahead_.blocks();
   };
   while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
-    if (!is_file_open_) {
+    if (!next_.is_open) {
       if (!find_next_entry()) {
         is_waiting_ = !has_last_;
         end_if_last();
         return count;
       }
       is_waiting_ = false;
-      if (volumes_.back()->pack.is_next(next_entry_)) {
+      if (volumes_.back()->pack.is_next(next_.entry)) {
         if (!pack_next(count)) return count;
         continue;
       }
@@ -169,10 +169,10 @@ std::size_t Source::submit_reads(std::size_t waiting) {
 /// Takes what lies in a hole from the next block on; it is handed over in its turn. False: that
 /// block has data.
 bool Source::submit_hole() {
-  const std::uint64_t blocks = extents_.hole_blocks(read_block_);
+  const std::uint64_t blocks = next_.extents.hole_blocks(next_.block);
   if (blocks == 0) return false;
   const std::uint32_t file = next_file();
-  const std::uint64_t offset = read_block_ * block_bytes;
+  const std::uint64_t offset = next_.block * block_bytes;
   const std::uint64_t bytes = std::min(blocks * block_bytes, size_of(file) - offset);
   reads_.push_back({.block = {.offset = offset,
                               .file = file,
@@ -187,9 +187,9 @@ void Source::submit_read(std::uint32_t slot) {
   const std::uint32_t file = next_file();
   const std::uint64_t size = size_of(file);
   const BlockRef block{.data = pool_.data(slot),
-                       .offset = read_block_ * block_bytes,
+                       .offset = next_.block * block_bytes,
                        .file = file,
-                       .length = block_length_at(size, read_block_ * block_bytes),
+                       .length = block_length_at(size, next_.block * block_bytes),
                        .slot = slot};
   reads_.push_back({.block = block});
   io_->submit({.kind = disk::FileOperation::Kind::read,
@@ -202,10 +202,10 @@ void Source::submit_read(std::uint32_t slot) {
 }
 
 void Source::pass_blocks(std::uint64_t count) {
-  read_block_ += count;
-  if (read_block_ < blocks_of(size_of(next_file()))) return;
-  is_file_open_ = false;
-  ++next_entry_;
+  next_.block += count;
+  if (next_.block < blocks_of(size_of(next_file()))) return;
+  next_.is_open = false;
+  ++next_.entry;
 }
 
 /// Everything that was added is read.
@@ -219,7 +219,7 @@ void Source::end_if_last() {
 void Source::drop_volumes() {
   while (!volumes_.empty()) {
     const SourceVolume& oldest = volumes_.front()->list;
-    const bool is_read = volumes_.size() > 1 || next_entry_ == oldest.entries();
+    const bool is_read = volumes_.size() > 1 || next_.entry == oldest.entries();
     if (!is_read || (!reads_.empty() && oldest.contains(reads_.front().block.file))) return;
     volumes_.pop_front();
   }
@@ -243,7 +243,7 @@ std::uint64_t Source::size_of(std::uint32_t file) const {
 }
 
 std::uint32_t Source::next_file() const {
-  return volumes_.back()->list.first_file + static_cast<std::uint32_t>(next_entry_);
+  return volumes_.back()->list.first_file + static_cast<std::uint32_t>(next_.entry);
 }
 
 void Source::collect_reads() {

@@ -118,11 +118,13 @@ class Source final : public disk::FileWorker {
   // What the rings had no room for. Bounded by the pool, one message per file in it, and one hole.
   std::deque<BlockRef> outbox_;
   std::deque<FileEvent> told_;
-  std::deque<bool> in_ring_;    // of each message there: has it data
-  std::size_t next_entry_ = 0;  // of the last volume: being read, or the next to be
-  std::uint64_t read_block_ = 0;
-  disk::Extents extents_;  // of the file that is read
-  bool is_file_open_ = false;
+  std::deque<bool> in_ring_;  // of each message there: has it data
+  struct {
+    std::size_t entry = 0;  // of the last volume: being read, or the next to be
+    std::uint64_t block = 0;
+    disk::Extents extents;
+    bool is_open = false;
+  } next_;
   crypto::DigestTree tree_;  // of the file being handed over
   bool has_last_ = false;    // the last volume is being read, or was
   bool is_waiting_ = false;  // for a volume

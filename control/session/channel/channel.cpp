@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "control/session/channel/route.hpp"
 
@@ -74,11 +73,7 @@ Channel::Channel(asio::ip::tcp::socket socket, std::shared_ptr<const TlsContext>
       tls_{std::move(tls)},
       context_{with_reference(*tls_)},
       stream_{std::move(socket), context_},
-      inbox_timer_{stream_.get_executor()},
-      room_timer_{stream_.get_executor()},
-      write_timer_{stream_.get_executor()},
-      sent_timer_{stream_.get_executor()},
-      watch_timer_{stream_.get_executor()},
+      timers_{stream_.get_executor()},
       peer_{peer},
       liveness_{limits, monotonic_now()} {
   boost::system::error_code ignored;
@@ -107,8 +102,7 @@ void Channel::finish(ChannelEnd end, std::string cause) {
     end_ = end;
     end_cause_ = std::move(cause);
   }
-  for (Timer* timer : {&inbox_timer_, &room_timer_, &write_timer_, &sent_timer_, &watch_timer_})
-    timer->cancel();
+  timers_.cancel();
 }
 
 void Channel::finish(const boost::system::error_code& error) {
@@ -163,7 +157,7 @@ Task<bool> Channel::read_message() {
     co_return true;
   }
   inbox_.push_back(std::move(*message));
-  inbox_timer_.cancel();
+  timers_.inbox.cancel();
   co_return true;
 }
 
@@ -171,7 +165,7 @@ Task<void> Channel::read_loop() {
   for (;;) {
     while (inbox_.size() >= inbox_messages_max && end_ == ChannelEnd::open) {
       is_reading_ = false;
-      co_await wait_for(room_timer_, 1s);
+      co_await wait_for(timers_.room, 1s);
     }
     if (!is_reading_) note_life();
     is_reading_ = true;
@@ -181,35 +175,35 @@ Task<void> Channel::read_loop() {
     if (end_ != ChannelEnd::open) inbox_.clear();
   }
   has_read_end_ = true;
-  sent_timer_.cancel();
-  inbox_timer_.cancel();
+  timers_.sent.cancel();
+  timers_.inbox.cancel();
 }
 
 Task<void> Channel::write_loop() {
   while (end_ == ChannelEnd::open) {
-    if (pending_.empty() || is_held_) {
-      if (pending_.empty()) sent_timer_.cancel();
-      co_await wait_for(write_timer_, 1h);
+    if (outbox_.pending.empty() || outbox_.is_held) {
+      if (outbox_.pending.empty()) timers_.sent.cancel();
+      co_await wait_for(timers_.write, 1h);
       continue;
     }
-    if (pending_.size() <= write_bytes_max) {
-      writing_.swap(pending_);
-      pending_.clear();
+    if (outbox_.pending.size() <= write_bytes_max) {
+      outbox_.writing.swap(outbox_.pending);
+      outbox_.pending.clear();
     } else {
-      const auto middle = pending_.begin() + static_cast<std::ptrdiff_t>(write_bytes_max);
-      writing_.assign(pending_.begin(), middle);
-      pending_.erase(pending_.begin(), middle);
+      const auto middle = outbox_.pending.begin() + static_cast<std::ptrdiff_t>(write_bytes_max);
+      outbox_.writing.assign(outbox_.pending.begin(), middle);
+      outbox_.pending.erase(outbox_.pending.begin(), middle);
     }
     boost::system::error_code error;
-    co_await asio::async_write(stream_, asio::buffer(writing_),
+    co_await asio::async_write(stream_, asio::buffer(outbox_.writing),
                                redirect_error(use_awaitable, error));
-    writing_.clear();
+    outbox_.writing.clear();
     liveness_.note_sent(monotonic_now());
-    sent_timer_.cancel();
+    timers_.sent.cancel();
     if (!error) continue;
     // What the peer said last may still be on its way to the read loop, which is the one that ends
     // the channel. A reset shows there as well.
-    pending_.clear();
+    outbox_.pending.clear();
     if (!is_vanished(error)) finish(error);
     co_return;
   }
@@ -218,7 +212,7 @@ Task<void> Channel::write_loop() {
 Task<void> Channel::watch_loop() {
   const Nanos step = std::min<Nanos>(limits_.keep_alive / 2, 1s);
   while (end_ == ChannelEnd::open) {
-    co_await wait_for(watch_timer_, step);
+    co_await wait_for(timers_.watch, step);
     if (end_ != ChannelEnd::open) break;
     const auto now = monotonic_now();
     if (is_reading_ && inbox_.size() < inbox_messages_max && liveness_.is_silent(now)) {
@@ -232,8 +226,8 @@ Task<void> Channel::watch_loop() {
 }
 
 void Channel::hold(bool is_held) {
-  is_held_ = is_held;
-  if (!is_held) write_timer_.cancel();
+  outbox_.is_held = is_held;
+  if (!is_held) timers_.write.cancel();
 }
 
 Result<void> Channel::follow_device(const std::string& interface) {
@@ -265,15 +259,15 @@ Task<bool> Channel::answers(Nanos limit) {
 
 void Channel::send(const Message& message) {
   if (end_ != ChannelEnd::open) return;
-  encode_message(message, pending_);
-  write_timer_.cancel();
+  encode_message(message, outbox_.pending);
+  timers_.write.cancel();
 }
 
 Task<void> Channel::wait_sent(std::size_t bytes_max) {
   const auto deadline = monotonic_now() + limits_.silent;
   while (end_ == ChannelEnd::open && unsent_bytes() > bytes_max && !is_woken_ &&
          monotonic_now() < deadline)
-    co_await wait_for(sent_timer_, std::max<Nanos>(deadline - monotonic_now(), 1ms));
+    co_await wait_for(timers_.sent, std::max<Nanos>(deadline - monotonic_now(), 1ms));
   is_woken_ = false;
 }
 
@@ -281,14 +275,14 @@ std::optional<Message> Channel::pop() {
   if (inbox_.empty()) return std::nullopt;
   Message message = std::move(inbox_.front());
   inbox_.pop_front();
-  room_timer_.cancel();
+  timers_.room.cancel();
   return message;
 }
 
 void Channel::wake() {
   is_woken_ = true;
-  inbox_timer_.cancel();
-  sent_timer_.cancel();
+  timers_.inbox.cancel();
+  timers_.sent.cancel();
 }
 
 Task<void> Channel::wait_activity(Nanos limit) {
@@ -298,7 +292,7 @@ Task<void> Channel::wait_activity(Nanos limit) {
 
 Task<void> Channel::wait_turn(Nanos limit) {
   if (std::exchange(is_woken_, false)) co_return;
-  co_await wait_for(inbox_timer_, limit);
+  co_await wait_for(timers_.inbox, limit);
   is_woken_ = false;
 }
 
@@ -306,11 +300,11 @@ Task<void> Channel::close() {
   const auto self = shared_from_this();
   const auto deadline = monotonic_now() + linger_span;
   while (end_ == ChannelEnd::open && unsent_bytes() > 0 && monotonic_now() < deadline)
-    co_await wait_for(sent_timer_, std::max<Nanos>(deadline - monotonic_now(), 1ms));
+    co_await wait_for(timers_.sent, std::max<Nanos>(deadline - monotonic_now(), 1ms));
   const bool is_polite = end_ == ChannelEnd::open;
   finish(ChannelEnd::closed_here, "closed");
   inbox_.clear();
-  room_timer_.cancel();
+  timers_.room.cancel();
   if (is_polite) {
     // FIN, then read until the peer's, because closing a socket with unread bytes resets the
     // connection and can take our last message with it. No close_notify: Bye and Failure are the
@@ -319,7 +313,7 @@ Task<void> Channel::close() {
     boost::system::error_code ignored;
     stream_.next_layer().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
     while (!has_read_end_ && monotonic_now() < deadline)
-      co_await wait_for(sent_timer_, std::max<Nanos>(deadline - monotonic_now(), 1ms));
+      co_await wait_for(timers_.sent, std::max<Nanos>(deadline - monotonic_now(), 1ms));
   }
   abort();
 }

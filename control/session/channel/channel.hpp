@@ -9,7 +9,6 @@
 // connection's whole life, so it notices a vanished peer in every phase. It stops reading while the
 // inbox is full, and TCP then holds the peer back. It sends and takes KeepAlives itself, and does
 // not interpret other messages.
-// know what the other messages mean.
 #pragma once
 
 #include <utility>  // Boost 1.74: awaitable.hpp uses std::exchange and does not include it
@@ -75,7 +74,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// ended.
   [[nodiscard]] Task<bool> answers(Nanos limit);
   [[nodiscard]] std::size_t unsent_bytes() const noexcept {
-    return pending_.size() + writing_.size();
+    return outbox_.pending.size() + outbox_.writing.size();
   }
   /// wait_sent returns when at most `bytes_max` are left unsent, woken, at the end, or after the
   /// silent limit.
@@ -128,16 +127,27 @@ class Channel : public std::enable_shared_from_this<Channel> {
   const std::shared_ptr<const TlsContext> tls_;  // the handshake asks it for the key
   asio::ssl::context context_;
   asio::ssl::stream<asio::ip::tcp::socket> stream_;
-  Timer inbox_timer_, room_timer_, write_timer_, sent_timer_, watch_timer_;
+  struct Timers {
+    explicit Timers(const asio::any_io_executor& io)
+        : inbox{io}, room{io}, write{io}, sent{io}, watch{io} {}
+    void cancel() {
+      for (Timer* const timer : {&inbox, &room, &write, &sent, &watch}) timer->cancel();
+    }
+    Timer inbox, room, write, sent, watch;
+  } timers_;
   Endpoint local_, peer_;
   std::deque<Message> inbox_;
-  std::vector<std::byte> body_, pending_, writing_;
+  std::vector<std::byte> body_;
+  struct {
+    std::vector<std::byte> pending, writing;
+    bool is_held = false;
+  } outbox_;
   Liveness liveness_;
   unsigned bound_ifindex_ = 0;
   std::size_t peer_burnt_ = 0;
   pair::KnownPeer device_;
   bool is_reading_ = false;  // false while we hold the peer back: its silence then means nothing
-  bool has_read_end_ = false, is_woken_ = false, is_held_ = false;
+  bool has_read_end_ = false, is_woken_ = false;
   ChannelEnd end_ = ChannelEnd::open;
   std::string end_cause_;
 };

@@ -132,8 +132,8 @@ Task<void> Channel::confirm_device(Role role, boost::system::error_code& error) 
 Task<HandshakeFailure> Channel::handshake(Role role, Nanos limit) {
   const auto self = shared_from_this();
   bool is_late = false;
-  watch_timer_.expires_after(limit);
-  watch_timer_.async_wait([self, &is_late](const boost::system::error_code& error) {
+  timers_.watch.expires_after(limit);
+  timers_.watch.async_wait([self, &is_late](const boost::system::error_code& error) {
     if (error) return;  // cancelled: the flag may be gone by now
     is_late = true;
     self->abort();
@@ -148,7 +148,7 @@ Task<HandshakeFailure> Channel::handshake(Role role, Nanos limit) {
     co_await confirm_device(role, error);
   // An expired wait whose handler has not run yet must not find a dead flag: it runs before we go
   // on.
-  if (watch_timer_.cancel() == 0 && !is_late) co_await wait_for(inbox_timer_, 0ns);
+  if (timers_.watch.cancel() == 0 && !is_late) co_await wait_for(timers_.inbox, 0ns);
   const bool is_of_tls = error && error.category() == asio::error::get_ssl_category();
   if (failure != HandshakeFailure::none) {
     // It was no exchange.

@@ -3,7 +3,6 @@
 
 #include <openssl/err.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace onehop::session {

@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <optional>
 
 #include "engine/base/fd.hpp"
 

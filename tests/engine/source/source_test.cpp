@@ -220,15 +220,12 @@ TEST_CASE("source and sink threads carry files to their end", "[engine][file]") 
     }
     if (is_idle) ::usleep(100);
   }
-  const std::int64_t naps_max = (monotonic_now() - begin) / nap_min + 1;
   reader.request_stop();
   writer.request_stop();
   reader.join();
   writer.join();
   CHECK(is_done);
   CHECK(read_file(to / "f") == read_file(path));
-  CHECK(reader.naps_total() <= static_cast<std::uint64_t>(naps_max));
-  CHECK(writer.naps_total() <= static_cast<std::uint64_t>(naps_max));
 }
 
 TEST_CASE("a thread that is stopped in the middle leaves what can be resumed", "[engine][file]") {
