@@ -180,10 +180,14 @@ bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept {
 bool is_same_mount(int folder, int other) noexcept {
   struct statx one {
   }, two{};
-  return ::statx(folder, "", AT_EMPTY_PATH, STATX_MNT_ID, &one) == 0 &&
-         ::statx(other, "", AT_EMPTY_PATH, STATX_MNT_ID, &two) == 0 &&
-         one.stx_mnt_id == two.stx_mnt_id && one.stx_dev_major == two.stx_dev_major &&
-         one.stx_dev_minor == two.stx_dev_minor;
+  if (::statx(folder, "", AT_EMPTY_PATH, STATX_MNT_ID, &one) == 0 &&
+      ::statx(other, "", AT_EMPTY_PATH, STATX_MNT_ID, &two) == 0)
+    return one.stx_mnt_id == two.stx_mnt_id && one.stx_dev_major == two.stx_dev_major &&
+           one.stx_dev_minor == two.stx_dev_minor;
+  // A sandbox without statx. Where the mounts differ a rename fails, and is an error of that name.
+  struct stat here {
+  }, there{};
+  return ::fstat(folder, &here) == 0 && ::fstat(other, &there) == 0 && here.st_dev == there.st_dev;
 }
 
 int unlink_same(int folder, const std::string& leaf, int fd) noexcept {
@@ -195,8 +199,9 @@ int rename_new(int from_folder, const std::string& from, int to_folder,
                const std::string& to) noexcept {
   if (::renameat2(from_folder, from.c_str(), to_folder, to.c_str(), RENAME_NOREPLACE) == 0)
     return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  // NFS and some FUSE know no RENAME_NOREPLACE. A hard link refuses an existing name as well.
+  if (errno != EINVAL && errno != ENOSYS && errno != EPERM) return errno;
+  // NFS and some FUSE know no RENAME_NOREPLACE, and EPERM may be a sandbox's answer. A hard link
+  // refuses an existing name as well.
   if (::linkat(from_folder, from.c_str(), to_folder, to.c_str(), 0) == 0)
     return ::unlinkat(from_folder, from.c_str(), 0) == 0 ? 0 : errno;
   if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return errno;

@@ -82,7 +82,8 @@ struct Place {
 
 /// is_same_inode: does `leaf` still name the file behind `fd`? Syscalls: fstat, fstatat.
 [[nodiscard]] bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept;
-/// is_same_mount: the kernel renames files from one of the folders to the other. Syscalls: statx.
+/// is_same_mount: the kernel renames files from one of the folders to the other. Syscalls: statx,
+/// else fstat.
 [[nodiscard]] bool is_same_mount(int folder, int other) noexcept;
 /// unlink_same removes `leaf`, if it is the file behind `fd`. 0 or errno, ESTALE: it is another
 /// file. Syscalls: fstat, fstatat, unlinkat.

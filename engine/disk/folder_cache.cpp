@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "engine/base/system/access.hpp"
 #include "engine/disk/confined.hpp"
 #include "engine/disk/own_names.hpp"
 
@@ -26,7 +27,7 @@ Fd FolderCache::open_folder(const std::string& path) const {
     if (opened_ == nullptr) return folder;
     // One that may be read and not searched opens, and then nothing in it.
     const bool is_barred =
-        folder.is_open() ? ::faccessat(folder.get(), ".", F_OK, AT_EACCESS) != 0 : errno == EACCES;
+        folder.is_open() ? access_fault(folder.get(), ".", F_OK) != 0 : errno == EACCES;
     if (!is_barred || !opened_->open_up(path)) return folder;
   }
 }

@@ -55,7 +55,11 @@ constexpr mode_t journal_mode = 0600;
 std::optional<FileIdentity> identity_of(int folder, const char* leaf) noexcept {
   struct statx status {};
   const int flags = AT_SYMLINK_NOFOLLOW | (*leaf == '\0' ? AT_EMPTY_PATH : 0);
-  if (::statx(folder, leaf, flags, STATX_INO | STATX_BTIME, &status) != 0) return std::nullopt;
+  if (::statx(folder, leaf, flags, STATX_INO | STATX_BTIME, &status) != 0) {
+    struct stat older {};  // a sandbox without statx
+    if (::fstatat(folder, leaf, &older, flags) != 0) return std::nullopt;
+    return FileIdentity{older.st_ino, 0};
+  }
   const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
   return FileIdentity{
       status.stx_ino,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/base/display_name.hpp"
+#include "engine/base/system/access.hpp"
 #include "engine/base/system/descriptors.hpp"
 #include "engine/disk/confined.hpp"
 #include "engine/list/folder_names.hpp"
@@ -161,8 +162,8 @@ Result<void> TreeWalk::take(int folder, const std::string& leaf, std::string& fo
 
 Result<void> TreeWalk::take_file(int folder, const std::string& leaf, const struct stat& status) {
   if (!maker_.keeps_open()) {
-    if (::faccessat(folder, leaf.c_str(), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0)
-      return problem_errno();
+    errno = access_fault(folder, leaf.c_str(), R_OK, AT_SYMLINK_NOFOLLOW);
+    if (errno != 0) return problem_errno();
     maker_.count_links(status);
     ONEHOP_TRYV(take_name());
     return add(folder, status, Fd{});

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/display_name.hpp"
+#include "engine/base/system/access.hpp"
 #include "engine/disk/file_bytes.hpp"
 #include "engine/disk/own_names.hpp"
 #include "engine/list/pack.hpp"
@@ -54,10 +55,9 @@ Result<disk::Place> open_usable(Destination& destination, const std::string& nam
                                 bool is_creating) {
   while (true) {
     Result<disk::Place> place = disk::open_place(destination.root(), name, is_creating);
-    const int errno_value =
-        place.has_error() ? place.error().errno_value
-        : ::faccessat(place.value().folder.get(), ".", W_OK | X_OK, AT_EACCESS) == 0 ? 0
-                                                                                     : errno;
+    const int errno_value = place.has_error()
+                                ? place.error().errno_value
+                                : access_fault(place.value().folder.get(), ".", W_OK | X_OK);
     if (errno_value == EACCES && destination.opened_folders().open_up(disk::parent_of(name)))
       continue;
     return place;

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "engine/base/display_name.hpp"
+#include "engine/base/system/access.hpp"
 #include "engine/disk/confined.hpp"
 
 namespace onehop::sink {
@@ -16,9 +17,9 @@ namespace {
 
 /// What is new cannot be made in `folder`. 0: it can, or its owner, who we are, can make it so.
 int write_fault(int folder) noexcept {
-  if (::faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) == 0) return 0;
+  const int errno_value = access_fault(folder, ".", W_OK | X_OK);
+  if (errno_value == 0) return 0;
   struct stat status {};
-  const int errno_value = errno;
   const bool is_own = ::fstat(folder, &status) == 0 && status.st_uid == ::geteuid();
   if (errno_value == EACCES) return is_own ? 0 : EACCES;
   return errno_value == EPERM || errno_value == EROFS ? errno_value : 0;

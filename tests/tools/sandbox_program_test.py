@@ -3,9 +3,9 @@
 """onehop in a sandbox of somebody else's: sandbox_program_test.py ONEHOP [WORD].
 
 Goal:   a sandbox that forbids what onehop can do without ends no transfer: openat2, which systemd's
-        DynamicUser and old container runtimes forbid; capset, which systemd's @privileged forbids,
-        to a user who has nothing to give up. A port that is taken ends `recv` before it shows a
-        code.
+        DynamicUser forbids; with it what an old container runtime does not know; capset, which
+        systemd's @privileged forbids, to a user who has nothing to give up. A port that is taken
+        ends `recv` before it shows a code.
 Method: the real program below a seccomp filter of its own.
 Bounds: exact.
 """
@@ -18,13 +18,15 @@ from pathlib import Path
 from loopback import MB, Loopback, check
 from program import Skip, main
 
-OPENAT2, CAPSET = 437, {"x86_64": 126, "aarch64": 91}[os.uname().machine]
+CLOSE_RANGE, OPENAT2, FACCESSAT2 = 436, 437, 439
+STATX, RENAMEAT2, CAPSET = (332, 316, 126) if os.uname().machine == "x86_64" else (291, 276, 91)
 USER = 65534
 
 
-def without(number, errno_value) -> list[str]:
-    return [str(word) for word in (sys.executable, Path(__file__).parent / "without_syscall.py",
-                                   number, errno_value)]
+def without(errno_value, *numbers) -> list[str]:
+    return [str(word) for number in numbers
+            for word in (sys.executable, Path(__file__).parent / "without_syscall.py", number,
+                         errno_value)]
 
 
 def send_tree(world) -> None:
@@ -55,10 +57,18 @@ def send_tree(world) -> None:
 def test_a_sandbox_without_openat2(onehop) -> None:
     for errno_value in (errno.ENOSYS, errno.EPERM):
         with Loopback(onehop) as world:
-            world.prefix = without(OPENAT2, errno_value)
+            world.prefix = without(errno_value, OPENAT2)
             send_tree(world)
             clean = world.start("recv", "--clean", world.target)
             check(clean.code() == 0, f"recv --clean: {clean.text()}")
+
+
+def test_an_old_kernel_or_container_runtime(onehop) -> None:
+    """Their answers to what is newer than they are."""
+    for errno_value in (errno.ENOSYS, errno.EPERM):
+        with Loopback(onehop) as world:
+            world.prefix = without(errno_value, OPENAT2, CLOSE_RANGE, FACCESSAT2, STATX, RENAMEAT2)
+            send_tree(world)
 
 
 def test_a_user_in_a_sandbox_without_capset(onehop) -> None:
@@ -67,7 +77,7 @@ def test_a_user_in_a_sandbox_without_capset(onehop) -> None:
             world.become(USER)
             if world.start("--version").code() != 0:
                 raise Skip("no other user can be taken")
-        world.prefix = [*world.prefix, *without(CAPSET, errno.EPERM)]
+        world.prefix = [*world.prefix, *without(errno.EPERM, CAPSET)]
         send_tree(world)
 
 

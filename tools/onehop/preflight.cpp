@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "engine/base/fd.hpp"
+#include "engine/base/system/access.hpp"
 #include "engine/base/system/address.hpp"
 
 namespace onehop::tool {
@@ -17,7 +18,7 @@ namespace onehop::tool {
 namespace {
 
 bool may(const std::string& path, int mode) {
-  return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
+  return access_fault(AT_FDCWD, path.c_str(), mode) == 0;
 }
 
 Result<void> check_output_file(const std::string& what, const std::string& file) {

@@ -33,6 +33,11 @@ inline constexpr std::size_t descriptors_enough = 1024;
 /// descriptors_left is how many more may be opened. Syscalls: getrlimit, openat, getdents64.
 [[nodiscard]] std::size_t descriptors_left();
 
+/// close_descriptors_but closes all but the standard streams and `kept`, in a child: a parent would
+/// wait without an end for one that holds its other end of their socket.
+/// Syscalls: close_range; else getdents64 of /proc/self/fd, getrlimit, close.
+void close_descriptors_but(int kept) noexcept;
+
 /// ran_out is the Error of an attempt that failed with one of has_run_out().
 [[nodiscard]] Error ran_out(std::string attempt, int errno_value);
 

@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <string>
 
+#include "engine/base/system/descriptors.hpp"
 #include "tools/onehop/confine/capabilities.hpp"
 
 namespace onehop::confine {
@@ -21,9 +21,7 @@ namespace {
 Fd keep_alone(const Fd& kept) {
   // Not in the place of a standard stream that the program was started without.
   Fd moved{::fcntl(kept.get(), F_DUPFD_CLOEXEC, 3)};
-  const auto rest = static_cast<unsigned>(moved.get());
-  (void)::syscall(SYS_close_range, 3U, rest - 1, 0U);
-  (void)::syscall(SYS_close_range, rest + 1, ~0U, 0U);
+  close_descriptors_but(moved.get());
   return moved;
 }
 

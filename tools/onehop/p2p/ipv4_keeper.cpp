@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "control/p2p/group_ipv4.hpp"
+#include "engine/base/system/descriptors.hpp"
 #include "tools/onehop/p2p/stop_signals.hpp"
 
 namespace onehop::p2p {
@@ -74,8 +75,7 @@ void detach(int fd) {
   const Fd null{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     (void)::dup2(null.get(), stream);
-  (void)::close_range(STDERR_FILENO + 1, static_cast<unsigned>(fd) - 1, 0);
-  (void)::close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
+  close_descriptors_but(fd);
 }
 
 std::string text_of(Ipv4 address) {

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "engine/base/fd.hpp"
+#include "engine/base/system/descriptors.hpp"
 
 namespace onehop::lab::air {
 
@@ -77,7 +78,7 @@ Result<Fd> open_report(const std::string& path) {
 void keep_only(Fd& kept) {
   constexpr int place = STDERR_FILENO + 1;
   if (kept.get() != place) kept = Fd{::dup3(kept.get(), place, O_CLOEXEC)};
-  (void)::close_range(place + 1, ~0U, 0);
+  close_descriptors_but(place);
 }
 
 // live is the control process. It says "+" into the pipe when the link is ready, or what went
