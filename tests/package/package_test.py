@@ -31,6 +31,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests/lab"))
 
 from program import SKIP, Skip, check  # noqa: E402
+from rooted import own_mounts, run  # noqa: E402
 from spaces import Spaces  # noqa: E402
 
 # Where apt and dpkg keep their books, and what they tell of them.
@@ -45,14 +46,6 @@ PEOPLE = ("systemd", "dbus", "libpam-systemd", "avahi-daemon", "avahi-utils", "n
           "iproute2")
 LABS = ("bench", "lab", "plot", "stress")
 CODE_ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "PATH": os.environ["PATH"]}
-
-
-def run(*words: Any, **more: Any) -> str:
-    done = subprocess.run([str(word) for word in words], text=True, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, **more)
-    check(done.returncode == 0, f"{words}: exit code {done.returncode}\n{done.stdout[-4000:]}")
-    return done.stdout
 
 
 def release() -> str:
@@ -230,10 +223,7 @@ def main() -> int:
     if os.geteuid() != 0:
         print("skipped: it makes a root and network namespaces: run it as root")
         return SKIP
-    # What is mounted goes with this process, however it ends.
-    if "ONEHOP_OWN_MOUNTS" not in os.environ:
-        os.environ["ONEHOP_OWN_MOUNTS"] = "1"
-        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
+    own_mounts()
     for program, package in (("mmdebstrap", "mmdebstrap"), ("dpkg-buildpackage", "dpkg-dev")):
         if shutil.which(program) is None:
             print(f"skipped: {package} is not installed")

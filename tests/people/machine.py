@@ -8,20 +8,13 @@ from pathlib import Path
 from typing import Any, Callable
 
 from program import check
+from rooted import run
 
 PATIENCE = 60
 SERVICES = ("dbus.service", "systemd-logind.service", "avahi-daemon.service")
 # A person's words run at home, with the bus of that person's manager.
 AT_HOME = ('cd && id=$(id -u) && export XDG_RUNTIME_DIR=/run/user/$id '
            'DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/$id/bus && exec "$@"')
-
-
-def run(*words: Any, **more: Any) -> str:
-    done = subprocess.run([str(word) for word in words], text=True, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, timeout=PATIENCE, **more)
-    check(done.returncode == 0, f"{words}: exit code {done.returncode}\n{done.stdout[-4000:]}")
-    return done.stdout
 
 
 def wait_until(is_so: Callable[[], Any], what: Callable[[], str],
@@ -83,7 +76,7 @@ class Machine:
                 "sh", "-c", AT_HOME, "sh", *map(str, words)]
 
     def run(self, *words: Any, user: str = "root") -> str:
-        return run(*self.on(*words, user=user))
+        return run(*self.on(*words, user=user), timeout=PATIENCE)
 
     def shell(self, text: str, user: str = "root") -> str:
         return self.run("sh", "-euc", text, user=user)

@@ -27,8 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests/lab"))
 
-from machine import Layer, Machine, Terminal, join, run, wait_until  # noqa: E402
+from machine import Layer, Machine, Terminal, join, wait_until  # noqa: E402
 from program import SKIP, check  # noqa: E402
+from rooted import own_mounts, run  # noqa: E402
 
 WORDS = r"^ *([a-z]{3,8})-([a-z]{3,8})-([a-z]{3,8})$"
 TYPED_MAX = 60
@@ -283,10 +284,7 @@ def main() -> int:
     if os.geteuid() != 0:
         print("skipped: it starts machines in namespaces: run it as root")
         return SKIP
-    # What is mounted goes with this process, however it ends.
-    if "ONEHOP_OWN_MOUNTS" not in os.environ:
-        os.environ["ONEHOP_OWN_MOUNTS"] = "1"
-        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
+    own_mounts()
     lower: Any = options.root or Path("/")
     missing = [package for path, package in PROGRAMS.items() if not (lower / path[1:]).exists()]
     if missing:
