@@ -128,7 +128,11 @@ RateGrant AutoLaw::step_exact(const LinkSample& sample) {
 
   const Bytes frame = safe_range_.ratio().wire_frame();
   const Bytes least = frame * backlog_frames_min;
-  refusals_.step(sample.at, queue.refused_total, queue.occupancy, least);
+  refusals_.step({.at = sample.at,
+                  .refused_total = queue.refused_total,
+                  .link_changes_total = sample.path.link_changes_total,
+                  .backlog = queue.occupancy,
+                  .least = least});
   trace_.is_degraded = false;
   const bool has_aggregates = mode_ != Mode::wired;
   return {.rate = rate,

@@ -35,6 +35,7 @@ struct PathReport {
   std::uint64_t packets_ce_total = 0;          ///< CE marks that the peer counted
   std::uint64_t packets_link_acked_total = 0;  ///< of the frames that the link reports on: a sample
   std::uint64_t packets_link_failed_total = 0;  ///< likewise, after its last retry
+  std::uint64_t link_changes_total = 0;  ///< times that the link was said to be down, or up again
   Bytes sent_total{};                           ///< wire bytes handed to the port
   Bytes offered{};              ///< file bytes that could be sent now (blocks read, not yet sent)
   Bytes payload_per_frame{};    ///< file bytes in a full frame

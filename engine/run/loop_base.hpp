@@ -21,6 +21,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "engine/port/port.hpp"
 #include "engine/protocol/ping_schedule.hpp"
@@ -63,7 +64,7 @@ class LoopBase {
   void follow_path(const PathUpdate& path) noexcept {
     port_.update_path(path);
     info_ = port_.info();  // on another interface it may see less of the queue
-    is_link_up_ = path.is_link_up;
+    if (std::exchange(is_link_up_, path.is_link_up) != path.is_link_up) ++link_changes_total_;
   }
   [[nodiscard]] std::size_t ip_udp_bytes() const noexcept {
     constexpr std::size_t ethernet_bytes = 14;
@@ -185,6 +186,7 @@ class LoopBase {
   Instant first_data_at_{};  // Instant{}: none yet
   Phase phase_ = Phase::idle;
   bool is_link_up_ = true;
+  std::uint64_t link_changes_total_ = 0;
 
  private:
   struct Proof {

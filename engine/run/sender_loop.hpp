@@ -349,6 +349,7 @@ class SenderLoop : public LoopBase<P> {
       report.packets_link_acked_total = port_.link_status().acked_total();
       report.packets_link_failed_total = port_.link_status().failed_total();
     }
+    report.link_changes_total = Base::link_changes_total_;
     report.sent_total = report.tx_queue.drained_total + report.tx_queue.occupancy;
     report.offered = sender_.offered();
     report.payload_per_frame = Bytes{static_cast<std::int64_t>(sender_.frame_payload_bytes())};

@@ -79,9 +79,12 @@ void OwnQueueTerm::read(const SafeRangeInput& input, BufferRow& row) noexcept {
   const auto& lower = sample.facts.lower_queue;
   const std::uint64_t refused_below = lower ? lower->value.queue.refused_total : 0;
   // Never below 1 ms of data, or a foreign flow's drops starve us.
-  refusals_.step(sample.at,
-                 std::max({sample.path.tx_queue.refused_total, refused_below, queue.refused_total}),
-                 row.occupancy, row.drain * 1ms);
+  refusals_.step({.at = sample.at,
+                  .refused_total = std::max({sample.path.tx_queue.refused_total, refused_below,
+                                             queue.refused_total}),
+                  .link_changes_total = sample.path.link_changes_total,
+                  .backlog = row.occupancy,
+                  .least = row.drain * 1ms});
 }
 
 // mean_of: the saw's mean from one reading whose phase is unknown: the port may read before it

@@ -207,6 +207,42 @@ TEST_CASE("a refusal of our own queue lowers auto's backlog at once", "[control]
   CHECK(law.step(make.sample).backlog_max == Bytes{75'000});
 }
 
+// Goal:   a link that was pulled out and put back says nothing of how long the queue below it is.
+// Method: by hand: 48 frames of a standing backlog are refused; the news that the link is down
+//         comes 4 ms later, and that it is up again 15 ms after that. With the queue read exactly,
+//         and not at all.
+// Bounds: without the news the limit of the refusals holds; with it, the backlog is as before.
+TEST_CASE("what a link refused as it went away limits no backlog after its return",
+          "[control][law][auto]") {
+  const bool is_told = GENERATE(false, true), is_exact = GENERATE(false, true);
+  INFO("told " << is_told << ", exact " << is_exact);
+  AutoLaw law{{}};
+  SampleMaker make;
+  const auto step = [&](int times, Bytes left, Bytes standing) {
+    RateGrant grant;
+    for (int i = 0; i < times; ++i) {
+      make.step(1ms, left, standing);
+      if (is_exact) make.know(standing);
+      grant = law.step(make.sample);
+    }
+    return grant.backlog_max;
+  };
+  const Bytes before = step(50, {75'000}, {120'000});
+  REQUIRE(before > Bytes{90'000});
+  make.sample.path.tx_queue.refused_total += 48;
+  const Bytes refused = step(1, {0}, {20'000});
+  step(3, {0}, {20'000});
+  if (is_told) ++make.sample.path.link_changes_total;
+  step(15, {0}, {0});
+  if (is_told) ++make.sample.path.link_changes_total;
+  const Bytes after = step(50, {75'000}, {120'000});
+  if (is_told)
+    CHECK(after >= before * Gain{900});
+  else
+    CHECK(after < before * Gain{900});
+  CHECK(refused < before);
+}
+
 // Goal:   an aggregate that has just left is replaced before the medium can be won again, whatever
 // our mean share of it is. Method: by hand: 64 KB every 4 ms are 128 Mbit/s; then the queue is read
 // half an aggregate below a, and at a. Bounds: half an aggregate within a quarter of a millisecond,

@@ -312,10 +312,12 @@ TEST_CASE("nothing is sent while the link is down, and what was not sent is not 
   for (int i = 0; i < 30'000; ++i) pair.step();
   CHECK(pair.sender->counters().frames_sent_total == sent);
   CHECK(pair.receiver->counters().frames_sent_total == answered);
+  set_up(false);  // the same news once more is none
   set_up(true);
   const std::uint64_t arrived = pair.checked_bytes;
   for (int i = 0; i < 1000; ++i) pair.step();
   CHECK(pair.checked_bytes > arrived + 5'000'000);  // 100 ms of 1 Gbit/s are 12.5 MB
+  CHECK(pair.sender_side.report.load().link_changes_total == 2);
   REQUIRE(pair.run_until_arrived());
   CHECK(pair.wrong_bytes == 0);
   CHECK(pair.sender->counters().retransmitted_bytes_total < 1'000'000);  // what was on the way
