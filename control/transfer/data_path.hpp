@@ -29,7 +29,7 @@
 #include "control/transfer/engine.hpp"
 #include "control/transfer/port/ports.hpp"
 #include "engine/base/system/mapping.hpp"
-#include "engine/disk/file_thread.hpp"
+#include "engine/disk/thread/file_thread.hpp"
 #include "engine/protocol/file_volume.hpp"
 #include "engine/run/packet_protection.hpp"
 #include "engine/source/source.hpp"

@@ -6,7 +6,7 @@
 #include "control/transfer/data_path.hpp"
 #include "engine/base/system/cpu.hpp"
 #include "engine/crypto/aead.hpp"
-#include "engine/disk/block_pool.hpp"
+#include "engine/disk/thread/block_pool.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
 #include "engine/wire/frame.hpp"

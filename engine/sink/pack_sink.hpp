@@ -13,7 +13,7 @@
 #include <unordered_map>
 
 #include "engine/crypto/tree.hpp"
-#include "engine/disk/block_pool.hpp"
+#include "engine/disk/thread/block_pool.hpp"
 #include "engine/sink/pack_commit.hpp"
 
 namespace onehop::sink {

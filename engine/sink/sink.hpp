@@ -31,9 +31,9 @@
 #include <vector>
 
 #include "engine/crypto/tree.hpp"
-#include "engine/disk/block_pool.hpp"
 #include "engine/disk/file_io.hpp"
-#include "engine/disk/file_worker.hpp"
+#include "engine/disk/thread/block_pool.hpp"
+#include "engine/disk/thread/file_worker.hpp"
 #include "engine/sink/pack_sink.hpp"
 #include "engine/sink/part_file.hpp"
 #include "engine/sink/sink_volume.hpp"

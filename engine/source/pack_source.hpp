@@ -15,7 +15,7 @@
 #include "engine/base/zeroed_array.hpp"
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/tree.hpp"
-#include "engine/disk/block_pool.hpp"
+#include "engine/disk/thread/block_pool.hpp"
 #include "engine/list/pack.hpp"
 #include "engine/list/source_opener.hpp"
 #include "engine/source/source_volume.hpp"

@@ -20,10 +20,10 @@
 
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/tree.hpp"
-#include "engine/disk/block_pool.hpp"
 #include "engine/disk/extents.hpp"
 #include "engine/disk/file_io.hpp"
-#include "engine/disk/file_worker.hpp"
+#include "engine/disk/thread/block_pool.hpp"
+#include "engine/disk/thread/file_worker.hpp"
 #include "engine/source/pack_source.hpp"
 #include "engine/source/read_ahead.hpp"
 #include "engine/source/source_volume.hpp"

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "engine/base/time.hpp"
-#include "engine/disk/file_thread.hpp"
+#include "engine/disk/thread/file_thread.hpp"
 #include "engine/list/scan_arguments.hpp"
 #include "engine/sink/sink.hpp"
 #include "engine/source/source.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // A source that changes while it is read, and the threads that run both ends.
 
-#include "engine/disk/file_thread.hpp"
+#include "engine/disk/thread/file_thread.hpp"
 #include "tests/engine/sink/file_support.hpp"
 
 using namespace onehop;

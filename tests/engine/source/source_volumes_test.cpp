@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // A Source whose list comes volume by volume.
 
-#include "engine/disk/file_thread.hpp"
+#include "engine/disk/thread/file_thread.hpp"
 #include "tests/engine/sink/file_support.hpp"
 
 using namespace onehop;

@@ -9,7 +9,7 @@
 #include "engine/base/block.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/time.hpp"
-#include "engine/disk/block_pool.hpp"
+#include "engine/disk/thread/block_pool.hpp"
 #include "engine/list/manifest.hpp"
 #include "engine/source/read_ahead.hpp"
 

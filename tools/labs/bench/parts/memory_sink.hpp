@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "engine/crypto/tree.hpp"
-#include "engine/disk/block_pool.hpp"
-#include "engine/disk/file_worker.hpp"
+#include "engine/disk/thread/block_pool.hpp"
+#include "engine/disk/thread/file_worker.hpp"
 #include "engine/list/manifest.hpp"
 
 namespace onehop::bench {

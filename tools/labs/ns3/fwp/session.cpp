@@ -5,7 +5,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/crypto/key_schedule.hpp"
-#include "engine/disk/block_pool.hpp"
+#include "engine/disk/thread/block_pool.hpp"
 
 namespace onehop::fwp {
 

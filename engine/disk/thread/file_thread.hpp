@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "engine/base/result.hpp"
-#include "engine/disk/file_worker.hpp"
+#include "engine/disk/thread/file_worker.hpp"
 
 namespace onehop::disk {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-#include "engine/disk/file_thread.hpp"
+#include "engine/disk/thread/file_thread.hpp"
 
 #include <sys/prctl.h>
 
