@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "control/rate/trace.hpp"
+#include "control/rate/rate_loop.hpp"
 #include "engine/base/file_message.hpp"
 #include "engine/base/latest.hpp"
 #include "engine/run/engine_thread.hpp"
@@ -14,13 +14,20 @@
 
 namespace onehop::transfer {
 
+/// RingSizes: such that no ring is ever what waits. Block slots are at most 256, messages come in
+/// batches of at most 1000.
+struct RingSizes {
+  std::size_t blocks = 1024, file_messages = 1024, commands = 1024, events = 4096;
+};
+
 /// SessionLinks: the links between the threads of one session, and nothing else shared.
 struct SessionLinks {
-  // Sized so that no ring is ever what waits: block slots are at most 256, messages come in batches
-  // of at most 1000.
+  explicit SessionLinks(const RingSizes& sizes = {})
+      : file{sizes.blocks, sizes.file_messages}, commands{sizes.commands}, events{sizes.events} {}
+
   FileRings file;
-  SpscRing<Command> commands{1024};
-  SpscRing<Event> events{4096};
+  SpscRing<Command> commands;
+  SpscRing<Event> events;
   Latest<PathReport> report;
   Latest<RateGrant> grant;
   Latest<rate::RateState> state;
@@ -30,6 +37,7 @@ struct SessionLinks {
   [[nodiscard]] run::EngineLinks for_engine() {
     return {file.to_engine, file.from_engine, commands, events, report, grant};
   }
+  [[nodiscard]] rate::RateCells for_rate() { return {report, limits, grant, state}; }
 };
 
 struct Engine {

@@ -39,6 +39,13 @@ enum class Phase : std::uint8_t {
   closed,     ///< the last event is out: turn() is not called again
 };
 
+/// fitted gives the parameters of a sender or receiver whose frames have at most `frame_bytes`.
+template <class Params>
+[[nodiscard]] Params fitted(Params params, std::size_t frame_bytes) noexcept {
+  params.body_bytes_max = frame_bytes - wire::overhead_bytes;
+  return params;
+}
+
 template <Port P>
 class LoopBase {
  public:

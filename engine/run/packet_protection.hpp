@@ -26,6 +26,16 @@ struct SessionKeys {
   crypto::AeadBackend backend = crypto::AeadBackend::automatic;
 };
 
+/// session_keys derives one end's keys from what both ends have in common.
+[[nodiscard]] inline SessionKeys session_keys(const crypto::ExporterSecret& exporter,
+                                              bool is_sender) {
+  using crypto::Direction;
+  return {.send = crypto::direction_secret(
+              exporter, is_sender ? Direction::from_sender : Direction::from_receiver, 0),
+          .receive = crypto::direction_secret(
+              exporter, is_sender ? Direction::from_receiver : Direction::from_sender, 0)};
+}
+
 class PacketProtection {
  public:
   explicit PacketProtection(const SessionKeys& keys)

@@ -20,7 +20,7 @@
 namespace onehop::run {
 
 struct ReceiverLoopConfig {
-  protocol::ReceiverParams receiver;
+  protocol::ReceiverParams receiver;  ///< body_bytes_max: the loop fits it to the frame
   /// What this end takes at most, now, in wire bytes; 0, or null: no bound.
   const Latest<BytesPerSecond>* rate_offer = nullptr;
   std::size_t frame_bytes = 0;            ///< UDP payload of a full frame, agreed by both ends
@@ -50,7 +50,7 @@ class ReceiverLoop : public LoopBase<P> {
                EngineLinks links)
       : LoopBase<P>{port, keys, links},
         config_{config},
-        receiver_{config.receiver},
+        receiver_{fitted(config.receiver, config.frame_bytes)},
         packet_number_{config.first_packet_number},
         follower_{port, config.challenge_seed} {}
 

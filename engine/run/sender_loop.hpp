@@ -22,8 +22,8 @@
 namespace onehop::run {
 
 struct SenderLoopConfig {
-  protocol::SenderParams sender;
-  std::size_t frame_bytes = 0;  ///< UDP payload of a full frame, agreed by both ends
+  protocol::SenderParams sender;  ///< body_bytes_max: the loop fits it to the frame
+  std::size_t frame_bytes = 0;    ///< UDP payload of a full frame, agreed by both ends
 };
 
 template <Port P>
@@ -40,7 +40,7 @@ class SenderLoop : public LoopBase<P> {
 
   SenderLoop(P& port, const SessionKeys& keys, const SenderLoopConfig& config, EngineLinks links)
       : LoopBase<P>{port, keys, links},
-        sender_{config.sender},
+        sender_{fitted(config.sender, config.frame_bytes)},
         size_{{.single_bytes = config.frame_bytes,
                .ip_udp_bytes = this->ip_udp_bytes(),
                .large_bytes = large_frame_bytes(port)}} {

@@ -165,8 +165,6 @@ TEST_CASE("a turn sends more frames than the UDP port holds") {
   auto to_send = sender_config();
   auto to_receive = receiver_config(sizes);
   to_send.frame_bytes = to_receive.frame_bytes = frame_bytes;
-  to_send.sender.body_bytes_max = to_receive.receiver.body_bytes_max =
-      frame_bytes - wire::overhead_bytes;
   const auto sender =
       std::make_unique<SenderLoop<UdpPort>>(*a, keys_of(true), to_send, sending.links());
   const auto receiver =

@@ -45,18 +45,14 @@ inline SessionKeys keys_of(bool is_sender, std::uint8_t session = 0,
                            std::uint64_t interval = 1U << 12) {
   crypto::ExporterSecret exporter;
   exporter.writable()[0] = static_cast<std::byte>(session);
-  const auto from_sender = crypto::direction_secret(exporter, crypto::Direction::from_sender, 0);
-  const auto from_receiver =
-      crypto::direction_secret(exporter, crypto::Direction::from_receiver, 0);
-  return {.send = is_sender ? from_sender : from_receiver,
-          .receive = is_sender ? from_receiver : from_sender,
-          .key_interval_packets = interval};
+  SessionKeys keys = session_keys(exporter, is_sender);
+  keys.key_interval_packets = interval;
+  return keys;
 }
 
 inline SenderLoopConfig sender_config() {
   SenderLoopConfig config;
   config.frame_bytes = bench_frame_bytes;
-  config.sender.body_bytes_max = bench_frame_bytes - wire::overhead_bytes;
   config.sender.block_slots = 16;
   config.sender.in_flight_max = 4096;
   return config;
@@ -64,7 +60,6 @@ inline SenderLoopConfig sender_config() {
 inline ReceiverLoopConfig receiver_config(std::span<const std::uint64_t> sizes) {
   ReceiverLoopConfig config;
   config.frame_bytes = bench_frame_bytes;
-  config.receiver.body_bytes_max = bench_frame_bytes - wire::overhead_bytes;
   config.receiver.block_slots = 16;
   config.receiver.file_sizes = sizes;
   return config;

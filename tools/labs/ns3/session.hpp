@@ -14,14 +14,11 @@
 #include <memory>
 #include <vector>
 
-#include "control/law/controller.hpp"
-#include "control/rate/rate_loop.hpp"
-#include "engine/run/receiver_loop.hpp"
-#include "engine/run/sender_loop.hpp"
 #include "tools/labs/ns3/ns3_fact_source.hpp"
 #include "tools/labs/ns3/ns3_port.hpp"
-#include "tools/labs/ns3/pattern_disk.hpp"
 #include "tools/labs/ns3/seam.hpp"
+#include "tools/labs/world/ends.hpp"
+#include "tools/labs/world/pattern_disk.hpp"
 
 namespace onehop::sim {
 
@@ -54,16 +51,6 @@ class Session final : public Transfer {
     bool wants_frames() const override { return s.receiver_port_.is_rx_wanted(); }
     Session& s;
   };
-  struct Side {
-    SpscRing<BlockRef> file_to_engine{1024}, engine_to_file{1024};
-    SpscRing<Command> commands{512};
-    SpscRing<Event> events{4096};
-    Latest<PathReport> report;
-    Latest<RateGrant> grant;
-    [[nodiscard]] run::EngineLinks links() {
-      return {file_to_engine, engine_to_file, commands, events, report, grant};
-    }
-  };
 
   [[nodiscard]] std::int64_t turn_sender(std::int64_t now_ns);
   [[nodiscard]] std::int64_t turn_receiver(std::int64_t now_ns);
@@ -76,22 +63,14 @@ class Session final : public Transfer {
   const std::vector<std::uint64_t> file_sizes_;
   Ns3Port sender_port_, receiver_port_;
   Ns3FactSource facts_;
-  Side sender_side_, receiver_side_;
-  Latest<Limits> limits_;
-  Latest<rate::RateState> state_;
-  std::unique_ptr<law::Controller> law_;
-  std::unique_ptr<rate::RateLoop> rate_;
   PatternDisk from_disk_, to_disk_;
-  run::SenderLoop<Ns3Port> sender_loop_;
-  run::ReceiverLoop<Ns3Port> receiver_loop_;
+  Ends<Ns3Port> ends_;
   SenderEnd sender_end_{*this};
   ReceiverEnd receiver_end_{*this};
-  std::vector<std::uint32_t> free_slots_;
   std::vector<Digest> digests_;  // of the blocks read, by number
   std::uint64_t next_offset_ = 0;
-  bool has_begun_ = false, has_ended_ = false;
-  int proofs_ = 0;
-  Instant began_at_{}, sender_at_{}, tick_at_{};
+  bool has_begun_ = false;
+  Instant began_at_{}, tick_at_{};
   TransferState totals_;
 };
 

@@ -33,8 +33,8 @@ constexpr std::array<std::string_view, faults> fault_words{"tiny-rings",
 constexpr std::uint64_t all_in = 7;
 constexpr FaultSet faults_of_the_world_mask = (FaultSet{1} << faults_of_the_world) - 1;
 constexpr std::int64_t rates_mbit[] = {10, 20, 20, 40, 40, 60, 80, 120};
-constexpr std::size_t payload_least =
-    1172;  // BlockRanges' 128 ranges hold a block of such frames in any order
+// BlockRanges' 128 ranges hold a block of such frames in any order
+constexpr std::size_t payload_least = 1172;
 
 FaultSet draw_kinds(Random& random, FaultSet from) {
   if (random.below(all_in) == 0) return from;
@@ -135,8 +135,8 @@ void draw_world(Random& random, FaultSet kinds, const DrawOptions& options, Sche
   world.link_frames_max = 1024;
   world.in_flight_max = 512U << random.below(2);
   world.gap_ranges_max = 64 + random.below(256);
-  world.block_ring = is_tiny ? 1 + random.below(4) : 16;
-  world.command_ring = world.event_ring = is_tiny ? 1 + random.below(4) : 64;
+  world.links.blocks = is_tiny ? 1 + random.below(4) : 16;
+  world.links.commands = world.links.events = is_tiny ? 1 + random.below(4) : 64;
   bool has_rings = random.below(2) == 0;
   for (std::size_t i = 0; i < faults; ++i)
     has_rings = has_rings || ((kinds >> i & 1) != 0 && needs_rings(static_cast<Fault>(i)));
@@ -177,7 +177,7 @@ void apply_world_faults(Schedule& schedule) {
     if ((schedule.kinds >> i & 1) != 0 && needs_rings(static_cast<Fault>(i)) && !world.rings)
       world.rings.emplace();
   if ((schedule.kinds & bit_of(Fault::tiny_rings)) != 0)
-    world.block_ring = world.command_ring = world.event_ring = 2;
+    world.links.blocks = world.links.commands = world.links.events = 2;
   if ((schedule.kinds & bit_of(Fault::umem_edge)) != 0) {
     world.rings->is_at_edge = true;
     world.rings->index_start = ~0U;

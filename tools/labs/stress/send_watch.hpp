@@ -29,9 +29,6 @@ class SendWatch final : public scenario::PortWatch {
   void on_commit(std::span<const std::byte> frame) override;
   void on_receive(std::size_t) override {}
 
-  /// padding_started: what the blocks whose last frame was sent lack to whole ones, as credit
-  /// counts it.
-  [[nodiscard]] std::uint64_t padding_started() const { return padding_started_; }
   [[nodiscard]] const QueueTelemetry& queue() const { return queue_; }
 
  private:
@@ -59,6 +56,7 @@ class SendWatch final : public scenario::PortWatch {
   Instant filled_at_{};
   bool has_turned_ = false;
   std::uint64_t credit_told_ = 0, ring_room_ = 0;
+  // padding: what the blocks whose last frame was sent lack to whole ones, as credit counts it.
   std::uint64_t cost_started_ = 0, padding_started_ = 0;
   std::uint32_t file_ = 0;  // where the next first copy begins
   std::uint64_t offset_ = 0;

@@ -18,12 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "control/law/controller.hpp"
-#include "control/rate/rate_loop.hpp"
 #include "engine/protocol/file_volume.hpp"
-#include "engine/run/receiver_loop.hpp"
-#include "engine/run/sender_loop.hpp"
-#include "tools/labs/ns3/pattern_disk.hpp"
+#include "tools/labs/world/ends.hpp"
+#include "tools/labs/world/pattern_disk.hpp"
 #include "tools/labs/world/world_port.hpp"
 
 namespace onehop::scenario {
@@ -58,7 +55,7 @@ struct WorldConfig {
   std::size_t link_frames_max = 8192;  ///< frames in existence at once
   std::size_t in_flight_max = 1U << 16;
   std::size_t gap_ranges_max = 4096;
-  std::size_t block_ring = 512, command_ring = 512, event_ring = 4096;
+  transfer::RingSizes links{.blocks = 512, .file_messages = 1, .commands = 512};
 };
 
 /// Actor: who turns.
@@ -99,17 +96,18 @@ class World {
   [[nodiscard]] Instant now() const { return link_.now(); }
   [[nodiscard]] VirtualLink& link() { return link_; }
   [[nodiscard]] const Outcome& outcome() const { return outcome_; }
-  [[nodiscard]] const protocol::Sender& sender() const { return sender_.sender(); }
-  [[nodiscard]] const protocol::Receiver& receiver() const { return receiver_.receiver(); }
-  [[nodiscard]] Nanos receiver_srtt() const { return receiver_side_.report.load().srtt; }
-  [[nodiscard]] rate::RateState rate_state() const { return state_.load(); }
+  [[nodiscard]] const protocol::Sender& sender() const { return ends_.sender.loop.sender(); }
+  [[nodiscard]] const protocol::Receiver& receiver() const {
+    return ends_.receiver.loop.receiver();
+  }
+  [[nodiscard]] Nanos receiver_srtt() const { return ends_.receiver.links.report.load().srtt; }
   [[nodiscard]] QueueTelemetry lower_queue() { return link_.lower_queue(0); }
   void set_disk_rate(BytesPerSecond rate) { disk_rate_ = rate; }
   void stall_disk_until(Instant until) { disk_free_at_ = until; }
   [[nodiscard]] BytesPerSecond disk_rate() const { return disk_rate_; }
 
   void set_watch(WorldWatch* watch) { watch_ = watch; }
-  void set_source(link::FactSource* source) { rate_->set_source(source); }
+  void set_source(link::FactSource* source) { ends_.rate->set_source(source); }
   /// hold_until keeps one of the three from turning.
   void hold_until(Actor actor, Instant until) {
     held_until_[static_cast<std::size_t>(actor)] = until;
@@ -119,10 +117,12 @@ class World {
   [[nodiscard]] WorldPort& port(std::size_t end) {
     return end == 0 ? sender_port_ : receiver_port_;
   }
-  [[nodiscard]] const law::Controller& law() const { return *law_; }
-  [[nodiscard]] RateGrant grant() const { return sender_side_.grant.load(); }
-  [[nodiscard]] PathReport sender_report() const { return sender_side_.report.load(); }
-  [[nodiscard]] const DataPathCounters& receiver_counters() const { return receiver_.counters(); }
+  [[nodiscard]] const law::Controller& law() const { return *ends_.law; }
+  [[nodiscard]] RateGrant grant() const { return ends_.sender.links.grant.load(); }
+  [[nodiscard]] PathReport sender_report() const { return ends_.sender.links.report.load(); }
+  [[nodiscard]] const DataPathCounters& receiver_counters() const {
+    return ends_.receiver.loop.counters();
+  }
   [[nodiscard]] std::uint64_t bytes_total() const { return bytes_total_; }
   /// Volumes that the receiver was told of.
   [[nodiscard]] std::size_t volumes_told() const { return volumes_told_; }
@@ -131,27 +131,9 @@ class World {
   [[nodiscard]] std::uint64_t bytes_given_back() const { return bytes_given_back_; }
 
  private:
-  struct Side {
-    explicit Side(const WorldConfig& config)
-        : file_to_engine{config.block_ring},
-          engine_to_file{config.block_ring},
-          commands{config.command_ring},
-          events{config.event_ring} {}
-    SpscRing<BlockRef> file_to_engine, engine_to_file;
-    SpscRing<Command> commands;
-    SpscRing<Event> events;
-    std::vector<Command> commands_waiting;  // for room in their ring
-    Latest<PathReport> report;
-    Latest<RateGrant> grant;
-    [[nodiscard]] run::EngineLinks links() {
-      return {file_to_engine, engine_to_file, commands, events, report, grant};
-    }
-  };
   void step(Instant until);
   [[nodiscard]] Instant due(Actor actor) const;
   void turn(Actor actor, Instant now);
-  void command(Side& side, const Command& command);
-  void pass_commands(Side& side);
   void tell_volumes();
   void feed_sender();
   void feed_receiver();
@@ -164,15 +146,8 @@ class World {
   WorldConfig config_;
   VirtualLink link_;
   WorldPort sender_port_, receiver_port_;
-  Side sender_side_, receiver_side_;
-  Latest<Limits> limits_;
-  Latest<rate::RateState> state_;
-  std::unique_ptr<law::Controller> law_;
-  std::unique_ptr<rate::RateLoop> rate_;
   PatternDisk source_, sink_;
-  run::SenderLoop<WorldPort> sender_;
-  run::ReceiverLoop<WorldPort> receiver_;
-  std::vector<std::uint32_t> free_slots_;
+  sim::Ends<WorldPort> ends_;
   std::vector<BlockRef> to_receiver_;  // given back by the disk, waiting for room in the ring
   std::uint64_t blocks_given_back_ = 0, bytes_given_back_ = 0;
   std::vector<BlockRef> on_disk_;  // full blocks waiting for the model disk, oldest first
@@ -181,12 +156,10 @@ class World {
   std::size_t files_told_ = 0, volumes_told_ = 1;
   std::uint32_t next_file_ = 0;
   std::uint64_t next_offset_ = 0;
-  bool has_ended_ = false;
-  Instant sender_at_{}, receiver_at_{}, tick_at_{}, disk_free_at_{};
+  Instant tick_at_{}, disk_free_at_{};
   std::array<Instant, actors> held_until_{};
   WorldWatch* watch_ = nullptr;
   BytesPerSecond disk_rate_{};
-  int proofs_ = 0;
   Outcome outcome_;
   std::uint64_t bytes_total_ = 0;
 };

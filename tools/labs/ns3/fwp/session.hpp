@@ -15,9 +15,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/run/receiver_loop.hpp"
-#include "engine/run/sender_loop.hpp"
 #include "tools/labs/ns3/fwp/air.hpp"
+#include "tools/labs/world/ends.hpp"
 #include "tools/labs/world/virtual_port.hpp"
 
 namespace onehop::fwp {
@@ -34,12 +33,12 @@ class FwpSession {
   [[nodiscard]] Station& sender_station() { return stations_[0]; }
   [[nodiscard]] Station& receiver_station() { return stations_[1]; }
   [[nodiscard]] std::uint64_t bytes_arrived() const {
-    return receiver_.receiver().totals().bytes_accepted;
+    return ends_.receiver.loop.receiver().totals().bytes_accepted;
   }
   /// report_turns: on the air, of what the receiver sends; one that was lost counts.
   [[nodiscard]] std::uint64_t report_turns() const { return stations_[1].turns(); }
   [[nodiscard]] std::size_t frame_payload_bytes() const {
-    return sender_.sender().frame_payload_bytes();
+    return ends_.sender.loop.sender().frame_payload_bytes();
   }
 
  private:
@@ -66,32 +65,19 @@ class FwpSession {
     std::bernoulli_distribution is_lost_;
     std::uint64_t turns_ = 0;
   };
-  struct Side {
-    SpscRing<BlockRef> file_to_engine{512}, engine_to_file{512};
-    SpscRing<Command> commands{512};
-    SpscRing<Event> events{4096};
-    Latest<PathReport> report;
-    Latest<RateGrant> grant;
-    [[nodiscard]] run::EngineLinks links() {
-      return {file_to_engine, engine_to_file, commands, events, report, grant};
-    }
-  };
   void play(Instant until);
   void feed();
   void write();
+  void lend(std::uint32_t slot);
 
   const std::vector<std::uint64_t> file_sizes_;
   VirtualLink link_;
   VirtualPort sender_port_, receiver_port_;
-  Side sender_side_, receiver_side_;
   std::vector<std::byte> source_;  // one block: what is in it does not matter here
   std::unique_ptr<std::byte[]> sink_;
-  run::SenderLoop<VirtualPort> sender_;
-  run::ReceiverLoop<VirtualPort> receiver_;
+  sim::Ends<VirtualPort> ends_;
   End stations_[2];
-  std::vector<std::uint32_t> free_slots_;
   std::uint64_t next_offset_ = 0;
-  Instant sender_at_{}, receiver_at_{};
 };
 
 }  // namespace onehop::fwp
