@@ -2,8 +2,7 @@
 // SafeRange: the rate from the occupancies of the buffers on the way, so that the bottleneck
 // neither runs dry nor overflows.
 //
-//   us ──v_0──▶ [1: lower queue X_1] ──v_1──▶ [2: rx ring X_2] ──v_2──▶ [3: app buffer X_3]
-//   ──v_3──▶
+//   ──v_0──▶ [1: lower queue X_1] ──v_1──▶ [2: rx ring X_2] ──v_2──▶ [3: app buffer X_3] ──v_3──▶
 //
 //   (1)  dX_i/dt = v_{i-1} - v_i
 //   (6)  v_0     = max(min_i {v_i + (X_i^target - X_i) / d_i}, R_min)      i that take part

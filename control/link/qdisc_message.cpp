@@ -17,8 +17,8 @@ bool read_stats(std::span<const std::byte> nested, QdiscReading& out) {
   bool has_basic = false, has_queue = false;
   const bool is_whole = each_attribute(nested, [&](int type, std::span<const std::byte> value) {
     if (type == TCA_STATS_BASIC) {
-      std::uint64_t sent_bytes =
-          0;  // gnet_stats_basic has tail padding that the kernel does not always send
+      // gnet_stats_basic has tail padding that the kernel does not always send
+      std::uint64_t sent_bytes = 0;
       if (read_value(value, sent_bytes)) {
         out.sent_bytes_total = std::min(sent_bytes, counter_max);
         has_basic = true;

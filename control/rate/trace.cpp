@@ -7,8 +7,8 @@
 namespace onehop::rate {
 
 namespace {
-constexpr std::size_t buffer_bytes =
-    256 * 1024;  // about 700 rows; smaller: the control thread writes more often
+// About 700 rows; smaller: the control thread writes more often
+constexpr std::size_t buffer_bytes = 256 * 1024;
 constexpr std::array<const char*, 3> buffer_names{"tx_queue", "rx_ring", "app_buffer"};
 
 std::int64_t number_of(std::uint64_t n) noexcept { return static_cast<std::int64_t>(n); }

@@ -4,21 +4,21 @@
 //   | type u8 | length u32 | body (length bytes, at most 1 MiB) |   integers big endian, in TLS
 //
 //   sender                                receiver
-//     Introduce ─────▶ ◀────── Introduce        where two devices are paired, twice
-//     Hello ─────────▶                          proves who the sender is, for a later reconnect
-//     ◀── Welcome | Busy, later Welcome | Refuse    Refuse: another version, too many wait
-//     ◀── RequireSha256                         before the Welcome: checksums are not enough
-//     Offer, ManifestPart.., VolumeEnd ─▶      the first volume of what is sent
-//     ◀── Accept, VolumeAnswer, ClaimPart.. | Refuse
-//     DataReady ─────▶                          the sender's port is up: both prove the path
-//     PathReady ─────▶ ◀──────── PathReady
+//     Introduce ───────────▶ ◀── Introduce     where two devices are paired, twice
+//     Hello ───────────────────────────▶       proves who the sender is, for a later reconnect
+//     ◀── Welcome | Busy, later Welcome        ... | Refuse: another version, too many wait
+//     ◀───────────────── RequireSha256         before the Welcome: checksums are not enough
+//     Offer, ManifestPart.., VolumeEnd ▶       the first volume of what is sent
+//     ◀─ Accept, VolumeAnswer, ClaimPart..     ... | Refuse
+//     DataReady ───────────────────────▶       the sender's port is up: both prove the path
+//     PathReady ───────────▶ ◀── PathReady
 //     BlockDigests.., Holes.., FileRoot.. ▶
-//     ◀──────────── FileDone.., PackDone..      verified, fsynced, renamed; or compared
+//     ◀──────────── FileDone.., PackDone..     verified, fsynced, renamed; or compared
 //     ManifestPart.., VolumeEnd ───────▶       the next volumes, while data flows
-//     ◀────── VolumeAnswer, ClaimPart..
-//     Complete ──────▶ ◀────────────── Bye
-//     Restart ───────▶                          a file changed while it was sent: stop in order
-//     ◀───────── FileDone.., Restarted          then what is not done is offered again, from Offer
+//     ◀───────── VolumeAnswer, ClaimPart..
+//     Complete ──────────────────▶ ◀── Bye
+//     Restart ─────────────────────────▶       a file changed while it was sent: stop in order
+//     ◀───────────── FileDone.., Restarted     then what is not done is offered again, from Offer
 //   either way, at any time: KeepAlive, Failure, Bye (interrupted)
 //
 // Pure functions and plain values; any thread. A decoder trusts nothing: it compares every length

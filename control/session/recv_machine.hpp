@@ -4,8 +4,8 @@
 //
 //   Welcome ─▶ Offer, first volume: validated ─▶ Consider ─▶ OpenData, StartData
 //     ─▶ Accept, VolumeAnswer, ClaimPart.. ─▶ DataReady, PathReady
-//     ─▶ digests and roots in, FileDones out; later volumes: Consider, TakeOffered,
-//     VolumeAnswer ─▶ Complete ─▶ Bye
+//     ─▶ digests and roots in, FileDones out; later volumes: Consider, TakeOffered, VolumeAnswer
+//     ─▶ Complete ─▶ Bye
 #pragma once
 
 #include <string>

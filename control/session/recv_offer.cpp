@@ -2,8 +2,8 @@
 // RecvMachine, the offer: volumes in, answers and claims out. A volume is refused as a whole
 // before the host learns a single name.
 //
-//   ManifestPart.., VolumeEnd ─▶ Consider ─▶ on_decision ─▶ TakeOffered ─▶ VolumeAnswer,
-//   ClaimPart..
+//   ManifestPart.., VolumeEnd ─▶ Consider ─▶ on_decision
+//     ─▶ TakeOffered ─▶ VolumeAnswer, ClaimPart..
 #include <algorithm>
 
 #include "control/session/recv_machine.hpp"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // SendMachine: the sending end's half of the session protocol, without I/O (session_machine.hpp).
 //
-//   Hello ─▶ [Busy: wait] ─▶ [RequireSha256], Welcome ─▶ Offer, first volume ─▶ Accept,
-//   VolumeAnswer, ClaimPart..
-//     ─▶ DataReady, PathReady ─▶ digests and roots as blocks are sent, FileDones; later volumes as
-//     the host delivers them and earlier ones end ─▶ Complete ─▶ Bye
+//   Hello ─▶ [Busy: wait] ─▶ [RequireSha256], Welcome ─▶ Offer, first volume
+//     ─▶ Accept, VolumeAnswer, ClaimPart.. ─▶ DataReady, PathReady
+//     ─▶ digests and roots as blocks are sent, FileDones; later volumes as the host delivers them
+//        and earlier ones end
+//     ─▶ Complete ─▶ Bye
 #pragma once
 
 #include <set>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // SendMachine, the offer: volumes out, answers and claims in.
 //
-//   WantVolume ─▶ on_volume ─▶ ManifestPart.., VolumeEnd ─▶ VolumeAnswer, ClaimPart.. ─▶
-//   Accepted
+//   WantVolume ─▶ on_volume ─▶ ManifestPart.., VolumeEnd
+//     ─▶ VolumeAnswer, ClaimPart.. ─▶ Accepted
 
 #include "control/session/send_machine.hpp"
 

@@ -2,8 +2,7 @@
 // ScanThread reads the folders of a command line, or a stream, on a thread of its own, ahead of the
 // consumer of the volumes.
 //
-//   thread "scan": TreeWalk ─▶ VolumeMaker ─▶ [ at most ahead_max volumes ] ─▶ wait_next(),
-//                                                                                try_next()
+//   thread "scan": TreeWalk ─▶ VolumeMaker ─▶ [ ahead_max volumes ] ─▶ wait_next(), try_next()
 //
 // It waits when it is that far ahead, so at most ahead_max + 1 volumes are held. One thread starts
 // it, takes the volumes and destroys it, which stops the thread after the system call that it is

@@ -5,8 +5,8 @@
 // costs more than it gives where it does not. So it starts on; when the first bulk frames show no
 // super-packet, it is switched off for good, and the memory is cut into more slots.
 //
-//   on   [ 64 KiB slot ][ 64 KiB slot ] ...     a super-packet is handed out frame by frame, over
-//   several receives off  [slot][slot][slot][slot] ...           one frame each
+//   on   [ 64 KiB slot ][ 64 KiB slot ] ...   a super-packet is handed out frame by frame
+//   off  [slot][slot][slot][slot] ...         one frame each
 //
 // Owned and called by the engine core. It allocates at start only, and never blocks.
 #pragma once

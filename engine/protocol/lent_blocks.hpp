@@ -2,8 +2,7 @@
 // LentBlocks: the blocks lent to the Sender, from the first byte sent to the last one arrived.
 //
 //   add() ─▶ [ unsent, in order ] ─ next_part(), on_started() ─▶ sent ─ on_arrived() ─▶ pop_freed()
-//                                                                  └─▶ pop_sent(): its digest is
-//                                                                  due
+//                                                                 └─▶ pop_sent(): digest due
 //
 // Called by the engine core through Sender. Fixed memory.
 #pragma once

@@ -2,10 +2,9 @@
 // Sender: the sending half of the protocol as a state machine of (now, frames). No socket, no
 // clock, no thread, no allocation after construction, no AEAD: the loop seals what next() plans.
 //
-//   add_block() ─▶ blocks read, in order ─▶ next() ─▶ frame ─▶ in flight ─▶ on_feedback() ─▶
-//   pop_freed()
-//                                             ▲                    │ listed as missing
-//                                             └─ ranges to resend ◀┘ (first, under a new number)
+//   add_block() ─▶ blocks, in order ─▶ next() ─▶ in flight ─▶ on_feedback() ─▶ pop_freed()
+//                                       ▲                       │ listed as missing
+//                                       └── ranges to resend ◀──┘ (first, under a new number)
 //
 // Eager repair resends what a report lists. Lazy repair waits for a window's list
 // (repair_rounds.hpp). When data does not arrive although the peer answers, the Sender searches for

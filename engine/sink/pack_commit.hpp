@@ -2,8 +2,9 @@
 // PackCommit: gives packed files their final names, a batch at a time, durably. All packs of a
 // session share it at the receiving end, with the stage and the batch that gathers.
 //
-//   PackSink of a volume ─▶ Stage, add() ─▶ [ batch ] ─▶ sync of the batch ─▶ rename each, over
-//   nothing ─▶ (a volume's last: mode and time of its folders) ─▶ sync of the folders ─▶ pop()
+//   PackSink of a volume ─▶ Stage, add() ─▶ [ batch ] ─▶ sync of the batch
+//     ─▶ rename each, over nothing ─▶ (a volume's last: mode and time of its folders)
+//     ─▶ sync of the folders ─▶ pop()
 //
 // At any instant of a power cut a visible name has its whole content: nothing is renamed before the
 // disk has it. Up to synced_singly_max files are synced each; above that one syncfs costs less than

@@ -9,8 +9,7 @@
 //   some saw nothing leave (a sixth)   L_sample <- the largest that left;  fill <- their mean / L
 //   each saw something leave           the link sends frame by frame: L_sample <- the floor
 //   L  <- L + (L_sample - L)/2         upwards
-//      <- L + (L_sample - L)/8         downwards, only if the backlog once was 1.6 times the
-//      largest
+//      <- L + (L_sample - L)/8         downwards, only if the backlog once was 1.6 x the largest
 //
 // A burst that took nearly all there was shows the queue's length and not the link's limit: it may
 // raise L, never lower it. Else a queue that is too short would teach an L that keeps it so.

@@ -142,8 +142,8 @@ void DrainMeter::update_drain(Bytes quantum) noexcept {
     if (!has_drain_ && drained < std::min(quantum, probes_max)) return;
     if (!has_drain_ || rate > drain_) {
       drain_ = rate;
-      is_stalled_ =
-          false;  // it drains faster than thought: to go on decaying would hold the rate down
+      // It drains faster than thought: to go on decaying would hold the rate down
+      is_stalled_ = false;
     }
     has_drain_ = true;
     return;

@@ -2,9 +2,9 @@
 // PathFollower finds route, neighbour, MTU and link of the path to the peer by rtnetlink, and
 // follows their changes by its notifications.
 //
-//   RTM_GETROUTE(peer) ─▶ interface, gateway, source
-//   RTM_GETLINK        ─▶ its address, MTU, state    ─▶ PathUpdate (header template)
-//   RTM_GETNEIGH       ─▶ the peer's MAC                  ─▶ Command{path_update}
+//   RTM_GETROUTE(peer) ─▶ interface, gateway, source ─┐
+//   RTM_GETLINK        ─▶ its address, MTU, state     ─┼─▶ PathUpdate (header template)
+//   RTM_GETNEIGH       ─▶ the peer's MAC              ─┘    └─▶ Command{path_update}
 //
 // Ports use no netlink, so a raw port depends on these updates. Session thread only: a netlink
 // request may wait for the kernel's rtnl lock. It never changes a route, and removes only neighbour

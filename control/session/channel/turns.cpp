@@ -25,8 +25,8 @@ Task<void> watch_progress(std::shared_ptr<RecvSession> session, const Turns& tur
         session->machine().is_deciding() ? Arrival{.is_up_to_us = true} : session->host().arrival();
     if (arrival.is_up_to_us) floor.excuse(monotonic_now());
     floor.note(arrival.bytes + session->machine().bytes_confirmed(), monotonic_now());
-    const bool is_last =
-        options.is_once && session->machine().has_offer();  // no sender is served after it
+    // No sender is served after it
+    const bool is_last = options.is_once && session->machine().has_offer();
     if (turns.waiting.empty() || is_last || !floor.is_below(monotonic_now())) continue;
     session->end_with(
         {ExitCode::timed_out, "receive files while another sender waits",

@@ -106,8 +106,8 @@ Result<SecretBytes> SecretBytes::allocate(std::size_t size_bytes) {
   self.data_ = {static_cast<std::byte*>(pages), Wipe{size_bytes}};
   if (::madvise(pages, size_bytes, MADV_DONTDUMP) != 0)
     return errno_error(ExitCode::internal_error, "keep a secret out of core dumps");
-  (void)::mlock(
-      pages, size_bytes);  // RLIMIT_MEMLOCK may be 0 in containers; swap is then the user's affair
+  // RLIMIT_MEMLOCK may be 0 in containers; swap is then the user's affair
+  (void)::mlock(pages, size_bytes);
   return self;
 }
 

@@ -3,8 +3,8 @@
 // and the steering program where net_af_xdp drives a kernel interface. Opened while the privileges
 // are there; ports come and go on it.
 //
-//   --eal ARGS ─▶ complete ─▶ [net_af_xdp: our steering program] ─▶ EAL ─▶ device ─▶ DpdkPort per
-//   address
+//   --eal ARGS ─▶ complete ─▶ [net_af_xdp: our steering program] ─▶ EAL ─▶ device
+//                                                                          └─▶ DpdkPort per address
 //
 // All of it is in a module that open() loads (engine/port/dpdk/module.hpp).
 #pragma once

@@ -2,8 +2,8 @@
 // NoAckRecord: the record that onehop has set an interface's no-ack map, since the kernel does not
 // report which map is set.
 //
-//   /run/onehop-noack/NETNS-IFINDEX    there and locked: someone will undo it;  there and not
-//   locked: a map is left over
+//   /run/onehop-noack/NETNS-IFINDEX    there and locked: someone will undo it;
+//                                      there and not locked: a map is left over
 //
 // The process holds the lock, so it ends with the process, however that ends. NoAckKeeper writes
 // the record, `onehop doctor` reads it.

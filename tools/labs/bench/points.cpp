@@ -37,8 +37,8 @@ void add_counts(const RunResult& counted, RunResult& run) {
   }
 }
 
-constexpr Nanos place_patience =
-    30s;  // for the host to move the CPUs back; then it is measured where they are
+// For the host to move the CPUs back; then it is measured where they are
+constexpr Nanos place_patience = 30s;
 constexpr Nanos place_pause = 200ms;
 
 /// run_at repeats a run until the CPUs were at `place` before and after it. The longer of the two

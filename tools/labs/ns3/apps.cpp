@@ -24,8 +24,8 @@ using ns3::Simulator;
 
 namespace {
 
-constexpr std::int64_t refill_ns =
-    250'000;  // of a saturating source: 23 frames at 1.1 Gbit/s, far less than the queue
+// Of a saturating source: 23 frames at 1.1 Gbit/s, far less than the queue
+constexpr std::int64_t refill_ns = 250'000;
 constexpr std::uint32_t write_bytes_max = 65'536;
 constexpr std::int64_t grow_ns = 1'000'000;  // a TCP load grows in steps of 1 ms
 constexpr std::uint32_t ping_bytes = 56;     // as ping's default payload

@@ -20,8 +20,8 @@ using ns3::MakeCallback;
 using ns3::Ptr;
 
 namespace {
-constexpr std::int64_t exchange_weight =
-    8;  // of the old value; one exchange alone holds its backoff's luck
+// Of the old value; one exchange alone holds its backoff's luck
+constexpr std::int64_t exchange_weight = 8;
 constexpr std::uint64_t fnv_prime = 1'099'511'628'211ULL;
 
 std::uint64_t wire_bytes_of(Ptr<const ns3::WifiMpdu> mpdu) {

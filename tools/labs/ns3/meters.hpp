@@ -122,8 +122,8 @@ class DeviceMeter {
  public:
   struct Limits {
     std::uint64_t capacity_bytes = 0, aggregate_bytes = 0;
-    bool is_by_station =
-        false;  ///< the MAC serves each receiver's frames from a queue of their own
+    /// The MAC serves each receiver's frames from a queue of their own
+    bool is_by_station = false;
   };
   DeviceMeter(ns3::Ptr<ns3::WifiNetDevice> device, std::size_t flows, const Limits& limits);
   DeviceMeter(const DeviceMeter&) = delete;

@@ -24,8 +24,8 @@ namespace onehop::sim {
 class Ns3Port {
  public:
   static constexpr std::size_t pending_frames_max = 256;  ///< committed frames before a flush
-  static constexpr std::size_t ring_frames =
-      16'384;  ///< of a receive ring; 25 MB, as a large socket buffer
+  /// Of a receive ring; 25 MB, as a large socket buffer
+  static constexpr std::size_t ring_frames = 16'384;
   static constexpr std::size_t frame_bytes_max = 2048;
 
   Ns3Port(Air& air, Bytes capacity, bool is_blind);

@@ -35,8 +35,8 @@ struct LinkSpec {
   bool counts_stations = false;       ///< senders know how many links are active on the channel
   bool hides_senders = false;   ///< "pairs": even nodes do not hear each other; "ap": stations
   std::uint32_t rts_bytes = 0;  ///< frames above this ask first (RTS/CTS); 0: none does
-  std::string scheduler =
-      "fcfs";  ///< of the MAC queue: "fcfs" (ns-3's default) or "round-robin" by station
+  /// Of the MAC queue: "fcfs" (ns-3's default) or "round-robin" by station
+  std::string scheduler = "fcfs";
 };
 
 /// FlowSpec: one flow from one node to another.
@@ -64,8 +64,8 @@ struct FlowSpec {
                                ///< "medium" alone, "none"
   double facts_age_ms = 0;     ///< onehop: how old a reading is when it is told
   double facts_loss = 0;       ///< onehop: share of the readings that are never told
-  std::string port =
-      "sees";  ///< onehop: "sees" what stands below it and pushes back, or is "blind"
+  /// Onehop: "sees" what stands below it and pushes back, or is "blind"
+  std::string port = "sees";
 };
 
 struct RunSpec {
@@ -75,12 +75,12 @@ struct RunSpec {
   double measure_s = 1.0;
   bool stops_when_done = false;  ///< end as soon as every flow with `bytes` is complete
   double sample_ms = 0;          ///< > 0: series of rate, backlog and target
-  std::uint32_t payload_bytes =
-      1446;  ///< UDP payload and TCP segment of a full packet: 187 of ours carry a block exactly
+  /// UDP payload and TCP segment of a full packet: 187 of ours carry a block exactly
+  std::uint32_t payload_bytes = 1446;
   std::uint32_t tcp_buffer_bytes = 16'000'000;
   std::uint32_t tcp_min_rto_ms = 200;  ///< Linux's; ns-3's is 1 s
-  std::uint32_t tcp_delayed_ack_ms =
-      40;  ///< Linux's; ns-3's is 200, as long as Linux's least RTO: each lone segment times out
+  /// Linux's; ns-3's is 200, as long as Linux's least RTO: each lone segment times out
+  std::uint32_t tcp_delayed_ack_ms = 40;
   bool has_tcp_timestamps = false;  ///< ns-3's are of 1 ms, coarser than the round trip here
   std::uint64_t seed = 1;
 };

@@ -19,8 +19,7 @@
 namespace onehop::sim {
 
 /// LinkReading: what the ns-3 MAC and PHY of one device say. Bytes are counted as an Ethernet frame
-/// would be (L2 + IP + UDP
-/// + payload), the unit of PathReport::tx_queue. Totals only grow.
+/// would be, with L2, IP and UDP headers: the unit of PathReport::tx_queue. Totals only grow.
 struct LinkReading {
   std::uint64_t queue_bytes = 0;          ///< MAC queue and qdisc, all flows
   std::uint64_t drained_bytes_total = 0;  ///< left the MAC queue for good: acknowledged or given up
@@ -30,10 +29,10 @@ struct LinkReading {
   std::int64_t active_ns_total = 0, busy_ns_total = 0;
   std::int64_t link_tx_ns_total = 0;  ///< air of our data frames to this peer
   std::uint64_t mac_frames_total = 0, mac_retries_total = 0, mac_failed_total = 0;
-  std::int64_t exchange_ns =
-      0;  ///< newest: from one PSDU's start to the next while the queue was not empty
-  std::uint32_t stations =
-      0;  ///< heard sending data in the last second, ourselves included; 0: unknown
+  /// Newest: from one PSDU's start to the next while the queue was not empty
+  std::int64_t exchange_ns = 0;
+  /// heard sending data in the last second, ourselves included; 0: unknown
+  std::uint32_t stations = 0;
 };
 
 /// Air: one end's way to the other over ns-3. Implemented on ns-3's side.

@@ -43,11 +43,11 @@ using ns3::StringValue;
 using ns3::UintegerValue;
 
 namespace {
-constexpr std::uint32_t mpdu_overhead_bytes =
-    26 + 4 + 4 + 2;                   // QoS header, FCS, A-MPDU delimiter, padding
+// QoS header, FCS, A-MPDU delimiter, padding
+constexpr std::uint32_t mpdu_overhead_bytes = 26 + 4 + 4 + 2;
 constexpr double associated_s = 0.5;  // of an AP's stations; beacons come each 0.1 s
-constexpr double primer_s =
-    0.005;  // for one direction of one link: far longer than the handshake takes
+// For one direction of one link: far longer than the handshake takes
+constexpr double primer_s = 0.005;
 constexpr std::uint32_t primer_frames = 3, primer_bytes = 200;
 constexpr std::uint16_t primer_protocol = 0x88B5;  // IEEE 802, local experiments: no node listens
 constexpr double circle_m = 1.0;                   // all nodes within 2 m: full signal everywhere

@@ -8,9 +8,9 @@
 namespace onehop::plot {
 
 namespace {
-constexpr std::size_t steps_max =
-    1'000'000;  // a link that changes each millisecond for a quarter of an hour
-}
+// A link that changes each millisecond for a quarter of an hour
+constexpr std::size_t steps_max = 1'000'000;
+}  // namespace
 
 Result<Capacity> Capacity::read(std::istream& in, const std::string& name) {
   std::vector<RateStep> steps;

@@ -25,8 +25,8 @@ namespace onehop::stress {
 namespace {
 
 constexpr std::size_t text_bytes_max = 512;
-constexpr time_t schedule_cpu_seconds_max =
-    30;  // 100 ms of virtual time take 1 ms: what goes on for longer turns for ever
+// 100 ms of virtual time take 1 ms: what goes on for longer turns for ever
+constexpr time_t schedule_cpu_seconds_max = 30;
 constexpr std::uint64_t none = ~std::uint64_t{0};
 
 /// Bench is what one worker writes and its parent reads.

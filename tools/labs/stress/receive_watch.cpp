@@ -72,8 +72,8 @@ void ReceiveWatch::check_buffer(Instant now) {
 
 void ReceiveWatch::check_frames(Instant now) {
   const bool is_damaged = (schedule_.kinds & bit_of(Fault::disorder)) != 0;
-  const bool is_recut = (schedule_.kinds & bit_of(Fault::mtu)) !=
-                        0;  // a late frame and its shorter repeats overlap in part
+  // A late frame and its shorter repeats overlap in part
+  const bool is_recut = (schedule_.kinds & bit_of(Fault::mtu)) != 0;
   const DataPathCounters& counters = world_.receiver_counters();
   if (!is_damaged && counters.auth_failures_total + counters.replays_total > 0)
     broken_.say(

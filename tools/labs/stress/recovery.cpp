@@ -54,8 +54,8 @@ Recovery watch_recovery(const Flow& flow, BytesPerSecond rate, Instant since) {
     out.is_recovered = true;
     return out;
   }
-  out.is_trusted =
-      out.is_trusted && flow.is_running();  // a file that came to its end before says nothing
+  // A file that came to its end before says nothing
+  out.is_trusted = out.is_trusted && flow.is_running();
   return out;
 }
 

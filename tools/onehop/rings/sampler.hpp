@@ -3,8 +3,8 @@
 // for all of them. The process does not notice: it is not stopped, no descriptor of it is kept, and
 // its memory is only read.
 //
-//   /proc/PID/maps ─▶ where each ring lies ┐
-//   XDP_MMAP_OFFSETS ─▶ where its indices are ┴─▶ process_vm_readv ─▶ RingUse, per ring
+//   /proc/PID/maps   ─▶ where each ring lies    ─┐
+//   XDP_MMAP_OFFSETS ─▶ where its indices are   ─┴─▶ process_vm_readv ─▶ RingUse, per ring
 //
 // Sockets may come and go, and rings move: rescan() looks again. One thread.
 #pragma once

@@ -10,8 +10,8 @@ namespace onehop::tool {
 
 namespace {
 
-constexpr std::size_t left_columns =
-    28;  // of an option and its values: wider leaves no room for words, narrower breaks more lines
+// Of an option and its values: wider leaves no room for words, narrower breaks more lines
+constexpr std::size_t left_columns = 28;
 constexpr std::size_t left_indent = 2;  // the library's, before each entry
 constexpr std::size_t more_indent = 6;  // of what does not fit beside it on the left
 

@@ -26,12 +26,12 @@ class Help final : public CLI::Formatter {
   [[nodiscard]] std::string make_option_desc(const CLI::Option* option) const override;
 
  private:
-  mutable bool is_short_ =
-      false;  // of the page that is being made: without options for experiments
+  // Of the page that is being made: without options for experiments
+  mutable bool is_short_ = false;
 };
 
-inline constexpr std::size_t columns_max =
-    79;  ///< a terminal of 80 may begin a new line behind its last column
+/// A terminal of 80 may begin a new line behind its last column
+inline constexpr std::size_t columns_max = 79;
 
 /// wrap breaks `text` at its spaces, so that no line has more than `columns`; a longer word stays
 /// whole. Lines after the first begin with `indent` spaces, which count; of the first so many

@@ -16,8 +16,8 @@ namespace onehop::tool {
 namespace {
 
 std::string eta_text(const std::optional<double>& seconds) {
-  constexpr double seconds_max =
-      100 * 3600;  // a stalled transfer has no end in sight, and no room for it
+  // A stalled transfer has no end in sight, and no room for it
+  constexpr double seconds_max = 100 * 3600;
   return seconds && *seconds < seconds_max - 1 ? format_span(*seconds) : "-:--";
 }
 

@@ -20,8 +20,8 @@
 namespace onehop::tool {
 
 namespace {
-constexpr std::size_t line_bytes_max =
-    4096;  // of an answer; the kernel's own bound on a line of a terminal
+// Of an answer; the kernel's own bound on a line of a terminal
+constexpr std::size_t line_bytes_max = 4096;
 
 winsize size_of_terminal() {
   winsize size{};
@@ -51,8 +51,8 @@ std::string fitted(const std::string& text) {
 
 bool Terminal::is_there() {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return false;
-  const pid_t foreground =
-      ::tcgetpgrp(STDIN_FILENO);  // of a terminal that controls us; another one stops nobody
+  // Of a terminal that controls us; another one stops nobody
+  const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);
   return foreground < 0 || foreground == ::getpgrp();
 }
 

@@ -25,8 +25,8 @@
 namespace onehop::watch {
 
 inline constexpr int schema_version = 1;
-inline constexpr std::size_t line_bytes_max =
-    64 * 1024;  // a line has about 2 KiB; longer than this is not ours
+// A line has about 2 KiB; longer than this is not ours
+inline constexpr std::size_t line_bytes_max = 64 * 1024;
 
 using Telemetry = api::Progress;
 using BufferView = api::Buffer;

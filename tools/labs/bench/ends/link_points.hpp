@@ -29,8 +29,8 @@ struct Place {
                                                      const Place& place);
 
 /// Direction: which host sends. -R turns it round, --bidir takes both.
-[[nodiscard]] std::vector<bool> directions(
-    const BenchOptions& options);  ///< is_reverse, one per session
+/// is_reverse, one per session
+[[nodiscard]] std::vector<bool> directions(const BenchOptions& options);
 [[nodiscard]] const std::string& sending_host(const Place& place, bool is_reverse);
 [[nodiscard]] const std::string& receiving_host(const Place& place, bool is_reverse);
 [[nodiscard]] const char* sending_address(bool is_reverse);

@@ -24,8 +24,8 @@ struct LoopSpec {
   bool is_source_file = false, is_sink_file = false;
   std::optional<crypto::DigestKind> digest = crypto::DigestKind::xxh3;
   std::uint64_t bytes = 0;  ///< of the one file
-  bool is_sender_held =
-      false;  ///< receiving: the sender is measured here as well, and waits when it is done
+  /// Receiving: the sender is measured here as well, and waits when it is done
+  bool is_sender_held = false;
   std::string source_path;  ///< of a file source
   std::string sink_folder;  ///< of a file sink
 };

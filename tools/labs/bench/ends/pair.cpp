@@ -20,8 +20,8 @@ constexpr Nanos answer_patience = 2s;
 constexpr Nanos end_patience = 10s;
 constexpr Nanos poll = 5ms;  // too low: this process shows in the busy time. Too high: it ends late
 constexpr Nanos answer_poll = 200us;
-constexpr std::uint64_t slowest_bytes_per_second =
-    1'000'000;  // an amount that takes longer than this is taken to hang
+// An amount that takes longer than this is taken to hang
+constexpr std::uint64_t slowest_bytes_per_second = 1'000'000;
 constexpr double spare_seconds = 60;
 
 /// Runner: one run of a pair, from the first process to the last.

@@ -47,8 +47,8 @@ Moved PairCosts::moved(std::size_t i) const {
 RunResult PairCosts::result(const PairSpec& spec) const {
   RunResult result;
   const bool has_sender = std::ranges::any_of(spec.ends, &EndSpec::is_sending);
-  const bool has_receiver = !std::ranges::all_of(
-      spec.ends, &EndSpec::is_sending);  // the other end may be on another host
+  // The other end may be on another host
+  const bool has_receiver = !std::ranges::all_of(spec.ends, &EndSpec::is_sending);
   double bytes = 0, seconds = 0;
   std::int64_t first_ns = INT64_MAX, last_ns = 0;
   for (std::size_t i = 0; i < spec.ends.size(); ++i) {

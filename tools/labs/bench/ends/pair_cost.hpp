@@ -36,8 +36,8 @@ class PairCosts {
   [[nodiscard]] MachineReading read_machine() const;
   [[nodiscard]] RunResult result(const PairSpec& spec) const;
 
-  bool is_whole_life =
-      true;  ///< what an end used before its first byte counts, as in the program's end event
+  /// What an end used before its first byte counts, as in the program's end event
+  bool is_whole_life = true;
   MachineReading at_start;  ///< before there was any end
   Reading first, last;      ///< first.ends is empty where is_whole_life
   transfer::UsageMeter usage;

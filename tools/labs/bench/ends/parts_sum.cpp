@@ -14,8 +14,8 @@ namespace onehop::bench {
 
 namespace {
 
-constexpr double part_seconds =
-    0.1;  // of a part that has no link: 1 % of its own noise is reached in a tenth of that
+// Of a part that has no link: 1 % of its own noise is reached in a tenth of that
+constexpr double part_seconds = 0.1;
 constexpr double ticks_per_second = 1000;
 constexpr std::uint64_t file_bytes_max = std::uint64_t{256} << 20;
 

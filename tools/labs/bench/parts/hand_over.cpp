@@ -18,11 +18,11 @@ namespace onehop::bench {
 
 namespace {
 
-constexpr std::size_t slots =
-    2 * source::ReadAhead::blocks_min;  // read ahead, and as many on their way back
+// Read ahead, and as many on their way back
+constexpr std::size_t slots = 2 * source::ReadAhead::blocks_min;
 constexpr std::size_t rounds = 256;
-constexpr std::size_t piece_bytes =
-    16 * 1024;  // the other end of each copy stays in the first-level cache
+// The other end of each copy stays in the first-level cache
+constexpr std::size_t piece_bytes = 16 * 1024;
 static_assert(block_bytes % piece_bytes == 0);
 
 using Spans = std::array<Nanos, rounds>;

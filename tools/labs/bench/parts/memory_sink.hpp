@@ -24,8 +24,8 @@ namespace onehop::bench {
 
 struct MemorySinkOptions {
   std::size_t slots = disk::receiver_slots;
-  std::optional<crypto::DigestKind> digest_kind =
-      crypto::DigestKind::xxh3;  ///< none: nothing is digested or compared
+  /// None: nothing is digested or compared
+  std::optional<crypto::DigestKind> digest_kind = crypto::DigestKind::xxh3;
 };
 
 class MemorySink final : public disk::FileWorker {

@@ -24,9 +24,9 @@ namespace onehop::bench {
 
 struct MemorySourceOptions {
   std::size_t slots = disk::sender_slots;
-  std::optional<crypto::DigestKind> digest_kind =
-      crypto::DigestKind::xxh3;  ///< none: digests and roots are zero
-  std::uint64_t seed = 1;        ///< of the bytes
+  /// None: digests and roots are zero
+  std::optional<crypto::DigestKind> digest_kind = crypto::DigestKind::xxh3;
+  std::uint64_t seed = 1;  ///< of the bytes
 };
 
 class MemorySource final : public disk::FileWorker {

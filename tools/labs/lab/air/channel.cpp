@@ -9,8 +9,8 @@ namespace onehop::lab::air {
 
 namespace {
 constexpr std::uint64_t million = 1'000'000;
-constexpr Nanos answer_timeout =
-    sifs + slot_time + 20us;  // 20 us: until a preamble would have been recognized
+// 20 us: until a preamble would have been recognized
+constexpr Nanos answer_timeout = sifs + slot_time + 20us;
 }  // namespace
 
 Channel::Channel(const ChannelOptions& options, Instant now)

@@ -10,10 +10,9 @@
 //   a loser keeps b_i less the slots that went by; a counter that ran out while it had no frame is
 //   drawn again
 //
-//   arrive() ──▶ [0][1][2][3][4] ... ──▶ aggregate: within the window and the byte limit, and
-//                                        arrived before it starts
-//                 ▲ head: first not yet acknowledged; a lost MPDU holds back those behind it until
-//                 it comes
+//   arrive() ──▶ [0][1][2][3][4] ... ──▶ aggregate: within the window and the byte limit,
+//                 ▲                      arrived before it starts
+//                 head: first not yet acknowledged; a lost MPDU holds back those behind it
 //
 // Source: IEEE Std 802.11-2020 clause 10.23 (EDCA), 10.25 (Block Ack). Not modelled: TXOP limit,
 // RTS/CTS, hidden stations, capture, EIFS, lost acknowledgements.

@@ -88,8 +88,8 @@ void Gate::write_message(int ifindex, int mtu_bytes) {
   tc_sizespec spec{};
   spec.cell_log = cell_log;
   spec.size_log = size_log;
-  spec.cell_align =
-      -1;  // a slot ends with a whole multiple of its size: 32 bytes are the last of slot 0
+  // A slot ends with a whole multiple of its size: 32 bytes are the last of slot 0
+  spec.cell_align = -1;
   spec.linklayer = TC_LINKLAYER_ETHERNET;
   spec.tsize = table_slots;
   out.attribute(TCA_STAB_BASE, &spec, sizeof spec);

@@ -5,11 +5,13 @@
 //                                   16: SERVICE; LDPC has no tail bits
 //   R = n_dbps / t_symbol
 //
-//          preamble, 2 streams                               t_symbol          subcarriers, 80|160
-//   11ac   20 legacy + 8 VHT-SIG-A + 4 VHT-STF + 4/LTF + 4 VHT-SIG-B   3.6 us (GI 0.4)   52, 108,
-//                                                                                      234, 468
-//   11ax   20 legacy + 4 RL-SIG + 8 HE-SIG-A + 4 HE-STF + 8/LTF        13.6 us (GI 0.8)  234, 468,
-//                                                                                      980, 1960
+//          preamble in us, 2 streams
+//   11ac   20 legacy + 8 VHT-SIG-A + 4 VHT-STF + 4/LTF + 4 VHT-SIG-B
+//   11ax   20 legacy + 4 RL-SIG + 8 HE-SIG-A + 4 HE-STF + 8/LTF
+//
+//          t_symbol            subcarriers
+//   11ac   3.6 us (GI 0.4)     52, 108, 234, 468
+//   11ax   13.6 us (GI 0.8)    234, 468, 980, 1960
 //
 // Subcarriers are those that carry data, of 20, 40, 80 and 160 MHz.
 //

@@ -20,10 +20,10 @@
 
 namespace onehop::fwp {
 
-inline constexpr std::size_t aggregate_frames_max =
-    32;  ///< Atheros, as in the paper; the standard has 64
-inline constexpr std::int64_t frame_air_bytes =
-    1530;  ///< 1500 of IP with MAC header, delimiter and padding
+/// Atheros, as in the paper; the standard has 64
+inline constexpr std::size_t aggregate_frames_max = 32;
+/// 1500 of IP with MAC header, delimiter and padding
+inline constexpr std::int64_t frame_air_bytes = 1530;
 
 class Station {
  public:

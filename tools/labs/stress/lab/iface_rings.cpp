@@ -24,8 +24,8 @@ namespace onehop::stress {
 
 namespace {
 
-constexpr std::int64_t file_bytes =
-    16'000'000'000;  // sparse, never sent to its end: 13 s at 10 Gbit/s
+// Sparse, never sent to its end: 13 s at 10 Gbit/s
+constexpr std::int64_t file_bytes = 16'000'000'000;
 constexpr std::size_t faults_per_schedule = 4;
 constexpr Nanos settle = 500ms, measured = 200ms, patience = 30s, poll_interval = 1ms;
 constexpr std::uint64_t flowing_bytes = 1'000'000;
