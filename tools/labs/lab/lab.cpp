@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr const char* state_folder = "/run/onehop-lab";
 constexpr std::size_t name_bytes_max = 48;
+constexpr std::array<std::string_view, 4> owners{"", "building", "run", "up"};  // as Lab::Owner
 // What is left running on the hosts gets this long to end by itself. A receiver needs it to keep
 // its journal.
 constexpr Nanos end_patience = 3s;
@@ -114,7 +116,7 @@ void Lab::sweep_dead() const {
     if (held.has_error()) continue;  // of the living
     Lab dead{name};
     dead.load();
-    if (dead.state_.owner != "run" && dead.state_.owner != "building") continue;
+    if (dead.state_.owner != Owner::run && dead.state_.owner != Owner::building) continue;
     std::fprintf(stderr, "onehop lab: removing what a lab %s that was killed has left\n",
                  name.c_str());
     if (const auto removed = dead.remove(); removed.has_error())
@@ -125,7 +127,7 @@ void Lab::sweep_dead() const {
 
 // A lab that is up or half removed keeps the file.
 void Lab::drop(const LabLock& held) const {
-  if (state_.owner.empty()) held.remove();
+  if (state_.owner == Owner::none) held.remove();
 }
 
 void Lab::load() {
@@ -135,7 +137,10 @@ void Lab::load() {
     const std::size_t equals = line.find('=');
     if (equals == std::string::npos) continue;
     const std::string key = line.substr(0, equals), value = line.substr(equals + 1);
-    if (key == "owner") state_.owner = value;
+    if (key == "owner") {
+      const auto at = std::ranges::find(owners, value);
+      state_.owner = at == owners.end() ? Owner::building : static_cast<Owner>(at - owners.begin());
+    }
     if (key == "profile") state_.profile = value;
     if (key == "disk") state_.disk = value;
     if (key == "wifi") state_.is_wifi = value == "1";
@@ -146,27 +151,28 @@ void Lab::load() {
 
 Result<void> Lab::save() const {
   std::ofstream file{path(".state"), std::ios::trunc};
-  file << "owner=" << state_.owner << "\nprofile=" << state_.profile << "\ndisk=" << state_.disk
+  file << "owner=" << owners.at(static_cast<std::size_t>(state_.owner))
+       << "\nprofile=" << state_.profile << "\ndisk=" << state_.disk
        << "\ndisk_pid=" << state_.disk_pid << "\nwifi=" << state_.is_wifi << '\n';
   if (!file.flush()) return errno_error(ExitCode::local_file_error, "write " + path(".state"));
   return success();
 }
 
-Result<void> Lab::build(const Profile& profile, const std::string& owner) {
+Result<void> Lab::build(const Profile& profile, Owner owner) {
   load();
-  if (state_.owner == "up")
+  if (state_.owner == Owner::up)
     return Error{ExitCode::refused_by_peer, "build the lab " + name_,
                  "it is up already (profile " + state_.profile + ")",
                  "onehop lab down --name " + name_};
-  const bool has_remains =
-      !state_.owner.empty() || has_netns(hosts_.a) || has_netns(hosts_.m) || has_netns(hosts_.b);
+  const bool has_remains = state_.owner != Owner::none || has_netns(hosts_.a) ||
+                           has_netns(hosts_.m) || has_netns(hosts_.b);
   if (has_remains) {
     std::fprintf(stderr, "onehop lab: removing what a lab %s that was killed has left\n",
                  name_.c_str());
     ONEHOP_TRYV(remove());
   }
   // The state comes first: whatever happens from here on, down finds it.
-  state_ = {.owner = "building",
+  state_ = {.owner = Owner::building,
             .profile = profile.name,
             .disk = {},
             .disk_pid = 0,
@@ -188,12 +194,13 @@ Result<void> Lab::build(const Profile& profile, const std::string& owner) {
   return built;
 }
 
-Result<void> Lab::start_wifi(const Profile& profile, const std::string& owner) const {
+Result<void> Lab::start_wifi(const Profile& profile, Owner owner) const {
   air::PlayerOptions player{.profile = *profile.wifi, .mtu_bytes = profile.mtu_bytes};
   const air::Place a{hosts_.a, lower_a}, m{hosts_.m, middle_a};
   player.directions = {air::TapOptions{a, m}, air::TapOptions{m, a}};
   player.facts_paths = {path(".a.facts"), path(".b.facts")};
-  return air::start_air({.player = player, .report = path(".air"), .ends_with_us = owner == "run"});
+  return air::start_air(
+      {.player = player, .report = path(".air"), .ends_with_us = owner == Owner::run});
 }
 
 Result<void> Lab::remove() {
@@ -216,7 +223,7 @@ Result<void> Lab::up(const Profile& profile) {
                  "onehop lab run --profile " + profile.name + " -- COMMAND"};
   const Result<LabLock> held = lock();
   if (held.has_error()) return held.error();
-  const Result<void> built = build(profile, "up");
+  const Result<void> built = build(profile, Owner::up);
   drop(held.value());
   return built;
 }
@@ -274,7 +281,7 @@ Result<int> Lab::run_while(const Profile& profile, const Start& start, RateLog* 
   const CommandSignals signals;
   const Result<LabLock> held = lock();
   if (held.has_error()) return held.error();
-  if (Result<void> built = build(profile, "run"); built.has_error()) {
+  if (Result<void> built = build(profile, Owner::run); built.has_error()) {
     drop(held.value());
     return built.error();
   }

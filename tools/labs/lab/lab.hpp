@@ -2,11 +2,11 @@
 // Lab: one lab by its name. It holds the lock while it works, and knows from a state file what
 // there is to remove, also after a crash. Called by one thread; `run` starts one more for a trace.
 //
-//   /run/onehop-lab/NAME.lock    held by up, down and run; goes with the lab (lab_lock.hpp)
-//   /run/onehop-lab/NAME.state   what exists: owner, profile, disk
-//   /run/onehop-lab/NAME.air     of a Wi-Fi link: the control process, then its report
-//   /run/onehop-lab/NAME.a.facts where it tells host a of the link, if somebody listens there;
-//   likewise b
+//   /run/onehop-lab/NAME.lock      held by up, down and run; goes with the lab (lab_lock.hpp)
+//   /run/onehop-lab/NAME.state     what exists: owner, profile, disk
+//   /run/onehop-lab/NAME.air       of a Wi-Fi link: the control process, then its report
+//   /run/onehop-lab/NAME.a.facts   where it publishes the link's facts for host a
+//   /run/onehop-lab/NAME.b.facts   likewise for b
 #pragma once
 
 #include <functional>
@@ -55,8 +55,9 @@ class Lab {
  private:
   using Start = std::function<Result<CommandProcess>(const CommandSignals&)>;
   [[nodiscard]] Result<int> run_while(const Profile& profile, const Start& start, RateLog* log);
+  enum class Owner : std::uint8_t { none, building, run, up };
   struct State {
-    std::string owner;  ///< "up", "run", or "building"
+    Owner owner = Owner::none;
     std::string profile;
     std::string disk;  ///< base folder of the disk, empty: none
     pid_t disk_pid = 0;
@@ -69,10 +70,10 @@ class Lab {
 
   explicit Lab(std::string name) : name_{std::move(name)}, hosts_{name_} {}
   [[nodiscard]] Result<LabLock> lock() const;  ///< and removes those that killed labs have left
-  void drop(
-      const LabLock& held) const;  ///< removes the lock's file where nothing of the lab is left
-  [[nodiscard]] Result<void> build(const Profile& profile, const std::string& owner);
-  [[nodiscard]] Result<void> start_wifi(const Profile& profile, const std::string& owner) const;
+  /// drop removes the lock's file where nothing of the lab is left.
+  void drop(const LabLock& held) const;
+  [[nodiscard]] Result<void> build(const Profile& profile, Owner owner);
+  [[nodiscard]] Result<void> start_wifi(const Profile& profile, Owner owner) const;
   [[nodiscard]] Result<void> remove();
   [[nodiscard]] Result<void> save() const;
   void load();
