@@ -24,10 +24,10 @@ constexpr std::size_t ethernet_bytes = 14;
 }  // namespace
 
 DataPath::DataPath(boost::asio::io_context& io, const Settings& settings, const Events& events,
-                   std::string role)
+                   api::Role role)
     : settings_{settings},
       events_{events},
-      account_{events, settings, std::move(role)},
+      account_{events, settings, role},
       timer_{io},
       links_{std::make_unique<SessionLinks>()} {}
 
@@ -70,7 +70,7 @@ Result<void> DataPath::open_port(const std::string& interface, const IpAddress& 
   ONEHOP_TRY(opened, OpenPort::open({.settings = settings_,
                                      .interface = interface,
                                      .local = address,
-                                     .role = port_role(),
+                                     .role = account_.facts.role,
                                      .has_fragments = has_fragments,
                                      .is_small = is_small,
                                      .dpdk = dpdk_.get()}));
@@ -162,8 +162,8 @@ void DataPath::on_fact(const session::SessionFact& fact) {
 
 session::Arrival DataPath::arrival() const {
   const PathReport report = links_->report.load();
-  const auto bytes = static_cast<std::uint64_t>(
-      std::max<std::int64_t>(0, report.sent_total.count));  // as the receiver fills it: accepted
+  // As the receiver fills it: accepted
+  const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, report.sent_total.count));
   const std::uint64_t offered = account_.bytes_offered;
   return {.bytes = bytes,
           .is_up_to_us = report.app_buffer.is_backlogged ||
@@ -215,10 +215,10 @@ void DataPath::tick() {
 // The engine shows it by the size of its frames.
 void DataPath::say_single() {
   const Bytes payload = links_->report.load().payload_per_frame;
-  if (account_.facts.fragments != "on" || !account_.is_sending() || payload.count == 0 ||
-      payload > Bytes{wire::datagram_bytes_max / 2})
+  if (account_.facts.fragments != api::Fragments::on || !account_.is_sending() ||
+      payload.count == 0 || payload > Bytes{wire::datagram_bytes_max / 2})
     return;
-  account_.facts.fragments = "given_up";
+  account_.facts.fragments = api::Fragments::given_up;
   events_.warn(
       "--fragment: the path loses 0.1 % of its frames or more; from here on each frame is a "
       "datagram of its own");
@@ -283,8 +283,8 @@ Result<void> DataPath::fall_back() {
   const onehop::Endpoint local{*opened_for_.address, port};
   const std::string interface = account_.facts.interface;
   ONEHOP_TRYV(port_->fall_back(
-      {.settings = settings_, .interface = interface, .local = local, .role = port_role()}, peer_,
-      engine_ != nullptr));
+      {.settings = settings_, .interface = interface, .local = local, .role = account_.facts.role},
+      peer_, engine_ != nullptr));
   tell_port(interface);
   events_.warn("--io auto: " + account_.facts.io_reason + "; goes on over UDP");
   return reopen_link_sources(path_);

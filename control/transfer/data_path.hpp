@@ -2,8 +2,7 @@
 // DataPath: what the hosts of both roles drive: port, links, threads, the sources of link facts,
 // and the account.
 //
-//   thread in run(): session ─▶ host ─▶ DataPath ─▶ starts engine, rate and file threads, joins
-//   them
+//   thread in run(): session ─▶ host ─▶ DataPath ─▶ engine, rate and file threads: start, join
 //
 // Only the thread in run() calls it.
 #pragma once
@@ -39,7 +38,7 @@ namespace onehop::transfer {
 class DataPath {
  public:
   DataPath(boost::asio::io_context& io, const Settings& settings, const Events& events,
-           std::string role);
+           api::Role role);
   ~DataPath();
   DataPath(const DataPath&) = delete;
   DataPath& operator=(const DataPath&) = delete;
@@ -135,9 +134,6 @@ class DataPath {
 
   std::unique_ptr<DpdkHost> dpdk_;  // before port_, which goes first
   std::optional<OpenPort> port_;
-  PortRole port_role() const {
-    return account_.is_sending() ? PortRole::sending : PortRole::receiving;
-  }
   onehop::Endpoint peer_;  // of the running session
   PathUpdate path_;        // of its start, or the newest that has another interface
   struct {

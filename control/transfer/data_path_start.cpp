@@ -28,7 +28,6 @@ Result<session::SessionRings> DataPath::start_sending(const session::DataPlan& p
   ONEHOP_TRYV(start_control(plan));
   run::SenderLoopConfig config;
   config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
-  config.sender.body_bytes_max = plan.frame_body_max_bytes;
   config.sender.block_slots = disk::sender_slots;
   account_.facts.block_pool_bytes = disk::sender_slots * std::int64_t{block_bytes};
   config.sender.is_repair_lazy = plan.is_repair_lazy;
@@ -47,7 +46,6 @@ Result<session::SessionRings> DataPath::start_receiving(const session::DataPlan&
   config.frame_bytes = account_.facts.frame_bytes;
   config.receiver.block_slots = disk::receiver_slots;
   account_.facts.block_pool_bytes = disk::receiver_slots * std::int64_t{block_bytes};
-  config.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
   config.receiver.is_repair_lazy = plan.is_repair_lazy;
   offer({});
   config.rate_offer = &links_->rate_offer;
@@ -65,14 +63,10 @@ Command DataPath::add_files(std::uint32_t first_file, std::span<const std::uint6
 }
 
 run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {
-  const auto from_sender = crypto::direction_secret(plan.secret, crypto::Direction::from_sender, 0);
-  const auto from_receiver =
-      crypto::direction_secret(plan.secret, crypto::Direction::from_receiver, 0);
-  const bool is_sending = account_.is_sending();
-  return {.send = is_sending ? from_sender : from_receiver,
-          .receive = is_sending ? from_receiver : from_sender,
-          .key_interval_packets = plan.context.key_interval,
-          .backend = backend_of(plan)};
+  run::SessionKeys keys = run::session_keys(plan.secret, account_.is_sending());
+  keys.key_interval_packets = plan.context.key_interval;
+  keys.backend = backend_of(plan);
+  return keys;
 }
 
 crypto::AeadBackend DataPath::backend_of(const session::DataPlan& plan) const {
@@ -88,7 +82,7 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
   api::End& facts = account_.facts;
   facts.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max
                                          : plan.frame_body_max_bytes + wire::overhead_bytes;
-  facts.fragments = plan.has_fragments ? "on" : "off";
+  facts.fragments = plan.has_fragments ? api::Fragments::on : api::Fragments::off;
   facts.aead = crypto::name(backend_of(plan));
   facts.key_exchange = plan.key_exchange;
   facts.digest = crypto::digest_name(plan.context.digest);  // the sender's choice, at both ends
@@ -106,9 +100,7 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
     ONEHOP_TRYV(open_link_sources(plan.path));
   }
   ONEHOP_TRYV(start_trace(plan));
-  rate_ = std::make_unique<rate::RateLoop>(
-      *law_, rate::RateCells{links_->report, links_->limits, links_->grant, links_->state},
-      trace_ ? &*trace_ : nullptr);
+  rate_ = std::make_unique<rate::RateLoop>(*law_, links_->for_rate(), trace_ ? &*trace_ : nullptr);
   facts.peer = plan.peer.address.text();
   rate_->set_source(link_.watch ? &*link_.watch : nullptr);
   if (is_sending) {
@@ -125,9 +117,9 @@ Result<void> DataPath::start_trace(const session::DataPlan& plan) {
   const std::size_t wire =
       payload + wire::overhead_bytes + static_cast<std::size_t>(port_->info().wire_overhead.count);
   const std::string config = fmt::format(
-      "{} law {}{} target {} bounds {} io {} frame {} payload {} wire {} link {}", facts.role,
-      settings_.law, settings_.has_qcut ? "+qcut" : "", settings_.target, settings_.bounds,
-      facts.io_used, facts.frame_bytes, payload, wire, facts.link_source);
+      "{} law {}{} target {} bounds {} io {} frame {} payload {} wire {} link {}",
+      name_of(facts.role), settings_.law, settings_.has_qcut ? "+qcut" : "", settings_.target,
+      settings_.bounds, facts.io_used, facts.frame_bytes, payload, wire, facts.link_source);
   ONEHOP_TRY(trace, rate::TraceWriter::open(settings_.trace_file,
                                             {settings_.command_line, ONEHOP_VERSION, config}));
   trace_ = std::move(trace);

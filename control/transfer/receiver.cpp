@@ -22,7 +22,7 @@ namespace {
 class Receiver final : public Side, public ReceiveSession {
  public:
   Receiver(api::ReceiveOptions options, api::Handler handler)
-      : Side{options.common, tagged(handler, 0), "recv"},
+      : Side{options.common, tagged(handler, 0), api::Role::receiving},
         ReceiveSession{std::move(options),
                        {Side::io_, Side::settings_, Side::events_, Side::path_,
                         std::make_shared<sink::TakenRoom>()}},
@@ -202,7 +202,7 @@ void Receiver::interrupt_own() {
 void Receiver::on_listening(const onehop::Endpoint& local) {
   if (is_code_shown_) show(*code_);  // not before: a port that is taken ends it without one
   api::Started started;
-  started.role = "recv";
+  started.role = api::Role::receiving;
   started.listen = local.text();
   started.ways = ways();
   started.directory = options_.directory;
@@ -221,7 +221,7 @@ void Receiver::on_rejected(const onehop::Endpoint& peer, const Error& why) {
 
 Receiver::Another::Another(Receiver& receiver, std::size_t place)
     : events{receiver.tagged(receiver.handler_, place)},
-      path{receiver.io_, receiver.settings_, events, "recv"},
+      path{receiver.io_, receiver.settings_, events, api::Role::receiving},
       host{receiver,
            place,
            {receiver.io_, receiver.settings_, events, path, receiver.taken_room()}} {

@@ -24,7 +24,7 @@ namespace {
 class Sender final : public Side, public session::SendHost {
  public:
   Sender(api::SendOptions options, api::Handler handler)
-      : Side{options.common, std::move(handler), "send"}, options_{std::move(options)} {
+      : Side{options.common, std::move(handler), api::Role::sending}, options_{std::move(options)} {
     settings_.rate_memory = options_.rate_memory_file;
     if (options_.has_mac_noack) settings_.tid = noack_tid_of(settings_.priority == "background");
   }
@@ -186,7 +186,7 @@ void Sender::note_known() {
   path_.account().bytes_expected = known.bytes;
   path_.account().files_expected = known.files;
   path_.account().is_all_known = known.is_complete;
-  if (!started_.is_all_found || started_.role.empty() || is_found_told_) return;
+  if (!started_.is_all_found || started_.version.empty() || is_found_told_) return;
   is_found_told_ = true;
   events_.emit(started_.found);
 }
@@ -241,7 +241,6 @@ Result<session::SessionEnd> Sender::run_own() {
     events_.warn(
         "--fragment is an experiment: one lost frame is a lost datagram of 64 KB, and what is left "
         "of 40 of them fills the receiver's reassembly memory for 30 s, for every program on it");
-  started_.role = "send";
   started_.to = options_.to;
   started_.version = ONEHOP_VERSION;
   is_found_told_ = started_.is_all_found;

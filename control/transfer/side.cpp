@@ -15,10 +15,8 @@
 
 namespace onehop::transfer {
 
-Side::Side(const api::Options& options, api::Handler handler, std::string role)
-    : events_{std::move(handler)},
-      settings_{options},
-      path_{io_, settings_, events_, std::move(role)} {
+Side::Side(const api::Options& options, api::Handler handler, api::Role role)
+    : events_{std::move(handler)}, settings_{options}, path_{io_, settings_, events_, role} {
   if (auto read = read_settings(options); read.has_value())
     settings_ = std::move(read).value();
   else

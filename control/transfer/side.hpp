@@ -19,7 +19,7 @@ namespace onehop::transfer {
 
 class Side {
  public:
-  Side(const api::Options& options, api::Handler handler, std::string role);
+  Side(const api::Options& options, api::Handler handler, api::Role role);
   virtual ~Side() = default;
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;

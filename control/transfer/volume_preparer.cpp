@@ -174,8 +174,9 @@ std::optional<api::Answer> VolumePreparer::ask(const session::OfferedVolume& off
   for (const list::ManifestEntry& entry : offer.manifest->files)
     event.files.push_back({.name = display_name(entry.name),
                            .bytes = entry.size,
-                           .is_folder = entry.is_folder(),
-                           .is_symlink = entry.is_symlink()});
+                           .kind = entry.is_folder()    ? api::Offer::Kind::folder
+                                   : entry.is_symlink() ? api::Offer::Kind::symlink
+                                                        : api::Offer::Kind::file});
   for (const list::ManifestEntry& entry : offer.manifest->files)
     event.files_total += entry.is_folder() ? 0 : 1;
   event.bytes_total = list::total_bytes(*offer.manifest);

@@ -14,10 +14,9 @@ TEST_CASE("what is offered is named by its size, a folder and a link by what the
           "[tools][conflicts]") {
   api::Offer::File file{.name = "a", .bytes = 0};
   CHECK(offered_text(file) == "'a', 0 B");
-  file.is_folder = true;
+  file.kind = api::Offer::Kind::folder;
   CHECK(offered_text(file) == "'a', a folder");
-  file.is_folder = false;
-  file.is_symlink = true;
+  file.kind = api::Offer::Kind::symlink;
   CHECK(offered_text(file) == "'a', a link");
 }
 

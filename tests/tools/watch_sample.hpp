@@ -10,7 +10,7 @@ namespace onehop::watch {
 
 inline Telemetry sample_telemetry() {
   Telemetry t{.pid = 4711,
-              .role = "send",
+              .role = api::Role::sending,
               .version = "0.1.0",
               .phase = "transferring",
               .peer = "192.168.49.1",
@@ -83,7 +83,7 @@ inline Telemetry random_telemetry(std::uint64_t seed) {
   const auto rate = [&] { return number() / 16 * 8; };
   Telemetry t = sample_telemetry();
   if (random() % 4 == 0) {
-    t.role = "recv";
+    t.role = api::Role::receiving;
     t.rate_bps.reset();
     t.bottleneck.clear();
     t.bottleneck_permille.clear();
@@ -103,7 +103,7 @@ inline Telemetry random_telemetry(std::uint64_t seed) {
   t.srtt_ns = number();
   if (random() % 3 == 0) t.eta_seconds.reset();
   if (random() % 3 == 0) t.link_rate_bps.reset();
-  t.is_degraded = t.role == "send" && random() % 5 == 0;
+  t.is_degraded = t.role == api::Role::sending && random() % 5 == 0;
   for (BufferView& b : t.buffers) {
     b = {.scope = random() % 4 == 0 ? "none" : "driver",
          .occupancy_bytes = number(),

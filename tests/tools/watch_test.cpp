@@ -260,7 +260,7 @@ TEST_CASE("what is told of the law goes on in the next row, and crossed ends are
 TEST_CASE("before a session there is a title and no empty bars", "[tools][watch]") {
   Telemetry t;
   t.pid = 12;
-  t.role = "recv";
+  t.role = api::Role::receiving;
   t.phase = "listening";
   const auto lines =
       lines_in(picture(t, {.columns = 80, .rows = 24, .is_utf8 = false, .has_color = false}));

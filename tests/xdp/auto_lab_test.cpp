@@ -28,7 +28,7 @@ class CountingRights final : public xdp::LocalRights {
 };
 
 struct Opening {
-  transfer::PortRole role = transfer::PortRole::receiving;
+  api::Role role = api::Role::receiving;
   bool is_small = false;
 };
 
@@ -65,7 +65,7 @@ TEST_CASE("auto attaches one program for what it receives, and none where UDP is
     CHECK(rights.attached_total == 0);
   }
   SECTION("sending") {
-    CHECK(io_of(lab, {.role = transfer::PortRole::sending}) == "udp");
+    CHECK(io_of(lab, {.role = api::Role::sending}) == "udp");
     CHECK(rights.attached_total == 0);
   }
 }

@@ -132,7 +132,7 @@ void Frontend::say_waiting() {
 void Frontend::on(const api::Started& started) {
   reporter_.event("start", json_of(started));
   to_ = started.to;
-  if (started.role == "recv") {
+  if (started.role == api::Role::receiving) {
     const auto listens = transfer::parse_endpoint(started.listen);
     if (responder_ && listens) responder_->start(listens.value().port);
 #if ONEHOP_HAS_BUS
@@ -274,7 +274,7 @@ void Frontend::on(const api::Progress&) {
     newest_ = arrived_;
   }
   const std::string& phase = newest_.phase;
-  const bool is_sender = newest_.role == "send";
+  const bool is_sender = newest_.role == api::Role::sending;
   wait_for(is_sender && phase == "connecting"           ? "waiting for " + to_ + " ..."
            : is_sender && phase == "waiting_for_accept" ? "waiting for the answer there ..."
                                                         : "");
@@ -344,7 +344,7 @@ void Frontend::on(const api::FileDone& file) {
   reporter_.event("file", json_of(file));
   const std::string text = file_text(file);
   if (text.empty()) return;
-  const bool is_as_offered = file.is_verified || file.outcome == "there_unread";
+  const bool is_as_offered = file.is_verified || file.outcome == api::Outcome::there_unread;
   if (has_all_files_ || (!is_as_offered && ++files_kept_ <= kept_lines_max)) reporter_.say(text);
   if (!has_all_files_ && !is_as_offered && files_kept_ == kept_lines_max + 1)
     reporter_.say("and more of them: --files lists all");

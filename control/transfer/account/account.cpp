@@ -42,9 +42,9 @@ const char* name_of(QueueScope scope) {
   return names[static_cast<std::size_t>(scope)];
 }
 
-Account::Account(const Events& events, const Settings& settings, std::string role)
+Account::Account(const Events& events, const Settings& settings, api::Role role)
     : events_{events}, settings_{settings} {
-  facts.role = std::move(role);
+  facts.role = role;
   facts.io_requested = settings.io;
   facts.digest = crypto::digest_name(digest_kind(settings));
 }
@@ -99,7 +99,7 @@ void Account::on(const session::Report& report) {
   const bool is_as_offered = is_verified || done.outcome == FileOutcome::there_unread;
   if (!session::is_named(done.outcome))
     unnamed_.items.push_back({.path = display_name(entry.name),
-                              .kind = name_of(done.outcome),
+                              .kind = std::string{name_of(outcome_of(done.outcome))},
                               .cause = session::name_fault_text(done.outcome, done.name_fault),
                               .is_failure = true});
   const auto hole = holes_.extract(done.file);
@@ -120,7 +120,7 @@ void Account::on(const session::Report& report) {
                              .digest_kind = facts.digest,
                              .digest = is_verified ? hex(done.root, facts.digest) : "",
                              .is_verified = is_verified,
-                             .outcome = name_of(done.outcome),
+                             .outcome = outcome_of(done.outcome),
                              .final_name = name,
                              .path = facts.path});
 }
@@ -180,7 +180,7 @@ void Account::on(const session::Skipped& skipped) {
 
 Result<void> Account::begin_receipt() {
   if (settings_.receipt_file.empty() || receipt_) return success();
-  ONEHOP_TRY(opened, Receipt::open(settings_, facts.role));
+  ONEHOP_TRY(opened, Receipt::open(settings_, name_of(facts.role)));
   receipt_ = std::move(opened);
   return success();
 }
@@ -338,7 +338,7 @@ session::SessionEnd Account::end(session::SessionEnd end) {
 
 void Account::forget_session() {
   // The port stays, and so does what is known of it.
-  facts = {.role = std::move(facts.role),
+  facts = {.role = facts.role,
            .io_requested = std::move(facts.io_requested),
            .io_used = std::move(facts.io_used),
            .io_mode = std::move(facts.io_mode),

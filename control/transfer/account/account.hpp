@@ -26,7 +26,7 @@ namespace onehop::transfer {
 
 class Account {
  public:
-  Account(const Events& events, const Settings& settings, std::string role);
+  Account(const Events& events, const Settings& settings, api::Role role);
 
   api::End facts;
   session::Phase phase = session::Phase::connecting;
@@ -48,7 +48,7 @@ class Account {
 
   /// has_data: data of this session has flowed, so an interrupt keeps something.
   [[nodiscard]] bool has_data() const { return first_data_at != Instant{}; }
-  [[nodiscard]] bool is_sending() const { return facts.role == "send"; }
+  [[nodiscard]] bool is_sending() const { return facts.role == api::Role::sending; }
   /// bytes_absent: bytes expected or offered that will not arrive, because they exist already, are
   /// a hole, or belong to a file that is not taken.
   [[nodiscard]] std::uint64_t bytes_absent() const { return bytes_absent_; }

@@ -56,12 +56,6 @@ std::string name_beside(const std::string& file, const Make& make) {
 
 }  // namespace
 
-const char* name_of(FileOutcome outcome) {
-  static constexpr std::array names{"received",     "there",        "kept",      "not_compared",
-                                    "there_unread", "name_refused", "name_taken"};
-  return names[static_cast<std::size_t>(outcome)];
-}
-
 Result<std::unique_ptr<Receipt>> Receipt::open(const api::Options& options, std::string_view role) {
   const std::string& file = options.receipt_file;
   struct stat status {};
@@ -150,7 +144,8 @@ void Receipt::write_item(const Item& item) {
       "{}\n{{\"name\": {}, \"kind\": \"{}\", \"size\": {}, \"mode\": \"{:04o}\", "
       "\"mtime_ns\": {}, \"digest\": {}, \"outcome\": \"{}\"",
       entries_ == 1 ? "" : ",", quoted(display_name(entry.name)), kind, entry.size, entry.mode,
-      mtime, item.digest.empty() ? "null" : '"' + item.digest + '"', name_of(item.outcome));
+      mtime, item.digest.empty() ? "null" : '"' + item.digest + '"',
+      name_of(outcome_of(item.outcome)));
   if (item.name_number != 0)
     line += fmt::format(", \"final_name\": {}",
                         quoted(display_name(list::final_name(entry.name, item.name_number))));

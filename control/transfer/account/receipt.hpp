@@ -31,8 +31,12 @@ namespace onehop::transfer {
   return pair::to_hex(std::span{digest}.first(kind == "sha256" ? 32 : 16));
 }
 
-/// name_of is the word of an outcome in events and receipts.
-[[nodiscard]] const char* name_of(FileOutcome outcome);
+/// outcome_of is the outcome as events and receipts name it.
+[[nodiscard]] constexpr api::Outcome outcome_of(FileOutcome outcome) noexcept {
+  static_assert(static_cast<int>(FileOutcome::name_taken) ==
+                static_cast<int>(api::Outcome::name_taken));  // in the same order
+  return static_cast<api::Outcome>(outcome);
+}
 
 class Receipt {
  public:

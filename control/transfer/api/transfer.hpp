@@ -43,7 +43,14 @@ class Side;
 
 namespace onehop::api {
 
-// --- events. A member has the name, unit and meaning of the JSON key (docs/json.md).
+// --- events. A member has the name, unit and meaning of the JSON key (docs/json.md); name_of()
+// gives the word of an enumerator there.
+
+/// Role: which way the data goes.
+enum class Role : std::uint8_t { sending, receiving };
+[[nodiscard]] constexpr std::string_view name_of(Role role) noexcept {
+  return role == Role::sending ? "send" : "recv";
+}
 
 /// Found: the totals of all that is sent. It comes later where the sender starts before it has
 /// scanned the whole tree.
@@ -57,7 +64,7 @@ struct Started {
   struct Way {
     std::string interface, to;  ///< the argument of --to on the sender; %IF: its own interface
   };
-  std::string role;           ///< "send", "recv"
+  Role role = Role::sending;
   std::string to;             ///< sending
   Found found;                ///< sending; the totals so far, unless:
   bool is_all_found = false;  ///< these are the final totals, and no Found follows
@@ -96,13 +103,14 @@ struct Beat {};
 
 /// Offer: asks for answer(). Without an answer within 15 minutes the session ends with 11.
 struct Offer {
+  enum class Kind : std::uint8_t { file, folder, symlink };
   struct File {
-    std::string name;                            ///< escaped: safe on a terminal
-    std::uint64_t bytes = 0;                     ///< offered
-    std::string conflict;                        ///< why on_exist cannot decide; empty: it can
-    bool is_regular = false;                     ///< what exists there
-    std::uint64_t existing = 0;                  ///< its bytes
-    bool is_folder = false, is_symlink = false;  ///< what is offered; neither: a file
+    std::string name;            ///< escaped: safe on a terminal
+    std::uint64_t bytes = 0;     ///< offered
+    std::string conflict;        ///< why on_exist cannot decide; empty: it can
+    bool is_regular = false;     ///< what exists there
+    std::uint64_t existing = 0;  ///< its bytes
+    Kind kind = Kind::file;      ///< of what is offered
   };
   std::uint64_t id = 0;
   std::string peer, directory;
@@ -140,7 +148,8 @@ inline constexpr std::array<std::string_view, 3> buffer_names{"tx_queue", "rx_ri
 struct Progress {
   std::int64_t pid = 0;
   std::uint64_t session = 0;  ///< of a service: which one it is
-  std::string role, version, phase, peer, interface, io, io_mode, law, repair, link_source;
+  Role role = Role::sending;
+  std::string version, phase, peer, interface, io, io_mode, law, repair, link_source;
   std::int64_t t_ns = 0;        ///< CLOCK_MONOTONIC
   std::int64_t elapsed_ns = 0;  ///< since the first data frame; 0: none yet
   std::uint64_t bytes_done = 0, bytes_expected = 0;
@@ -181,6 +190,22 @@ struct Interval {
   std::int64_t tx_queue_bytes = 0, rx_ring_bytes = 0, app_buffer_bytes = 0, srtt_ns = 0;
 };
 
+/// Outcome: what became of an offered file at the receiver.
+enum class Outcome : std::uint8_t {
+  received,
+  there,         ///< it was, with the same content
+  kept,          ///< something else has the name and keeps it
+  not_compared,  ///< so has a file of the same size, which could not be read
+  there_unread,  ///< it was, with the same size and time; nobody read it
+  name_refused,  ///< the receiver's file system does not take the name
+  name_taken,    ///< an earlier entry has this name at the receiver, which takes the two for one
+};
+[[nodiscard]] constexpr std::string_view name_of(Outcome outcome) noexcept {
+  constexpr std::array<std::string_view, 7> names{
+      "received", "there", "kept", "not_compared", "there_unread", "name_refused", "name_taken"};
+  return names[static_cast<std::size_t>(outcome)];
+}
+
 /// FileDone: one offered file is received, or kept as it was. All names are escaped. Without
 /// has_all_files small files that shared a block or were not read have a FileDone only if another
 /// version was kept or the receiver has no name for the file.
@@ -189,8 +214,7 @@ struct FileDone {
   std::uint64_t bytes = 0;
   std::string digest_kind, digest;  ///< hexadecimal; empty where not verified
   bool is_verified = false;
-  std::string outcome;     ///< "received", "there", "kept", "not_compared", "there_unread",
-                           ///< "name_refused", "name_taken"
+  Outcome outcome = Outcome::received;
   std::string final_name;  ///< its name at the receiver
   std::string path;        ///< the same, with the receiver's folder
 };
@@ -231,10 +255,17 @@ struct Queue {
   std::int64_t underflow_ns_total = 0;
 };
 
+/// Fragments: whether data frames are datagrams in IP fragments. given_up: they no longer are.
+enum class Fragments : std::uint8_t { off, on, given_up };
+[[nodiscard]] constexpr std::string_view name_of(Fragments fragments) noexcept {
+  constexpr std::array<std::string_view, 3> names{"off", "on", "given_up"};
+  return names[static_cast<std::size_t>(fragments)];
+}
+
 /// End: the account of one session. If the session failed, its Error event comes first. CPU, RSS
 /// and switches are those of the whole process.
 struct End {
-  std::string role;
+  Role role = Role::sending;
   Status exit_code = Status::done;
   /// skipped: bytes of bytes_total that the receiver had already; hole: bytes in holes of the
   /// source.
@@ -251,7 +282,8 @@ struct End {
   std::optional<std::vector<std::pair<std::string, std::uint64_t>>> interface_drops;
   std::string link_source = "none";
   std::size_t frame_bytes = 0;
-  std::string law, repair = "eager", fragments = "off";
+  std::string law, repair = "eager";
+  Fragments fragments = Fragments::off;
   Queue tx_queue, rx_ring, app_buffer;
   std::int64_t tx_queue_mean_bytes = 0, tx_queue_target_bytes = 0;
   std::uint64_t files_total = 0, files_kept_total = 0;

@@ -39,7 +39,7 @@ Result<std::unique_ptr<AfXdpPort>> open_mode(const PortRequest& request, XdpMode
 
 /// Why copy mode is not worth it, or not safe; empty: it is.
 std::string why_no_copy(const PortRequest& request) {
-  if (request.role == PortRole::sending) return "sending in copy mode costs more than UDP";
+  if (request.role == api::Role::sending) return "sending in copy mode costs more than UDP";
   if (!is_cheap_in_copy_mode(request.interface))
     return "receiving in copy mode pays for frames of 1500 bytes without GRO alone";
   if (const CopyTransmit& kernel = read_copy_transmit(); !kernel.is_sound)
@@ -147,7 +147,7 @@ UdpPortConfig udp_config(const PortRequest& request) {
   config.dscp = dscp_of(request.settings);
   config.has_fragments = request.has_fragments;
   config.has_frames_only = true;
-  config.follows_peer = request.role == PortRole::receiving;
+  config.follows_peer = request.role == api::Role::receiving;
   if (request.has_fragments) config.frame_bytes_max = wire::datagram_bytes_max;
   return config;
 }
@@ -259,7 +259,7 @@ Result<void> OpenPort::fall_back(const PortRequest& request, const onehop::Endpo
   config.is_port_shared = true;
   ONEHOP_TRY(udp, UdpPort::open(config));
   ONEHOP_TRYV(udp->connect(peer));
-  if (request.role == PortRole::sending) udp->ask_link_status();
+  if (request.role == api::Role::sending) udp->ask_link_status();
   // 2. The engine goes over.
   port.offer(std::move(udp));
   port.wait_taken(is_running);

@@ -41,10 +41,6 @@ using AnyPort = std::variant<std::unique_ptr<UdpPort>
                              ,
                              std::unique_ptr<dpdk::ModulePort>>;
 
-/// PortRole: which way the data goes. `auto` asks, because receiving and sending are cheapest over
-/// different ports.
-enum class PortRole : std::uint8_t { sending, receiving };
-
 /// Below this size AF_XDP does not pay: its program and memory take 46 million instructions and 50
 /// to 100 ms, and save 0.1 instructions a byte (tests/vm/cpu.json). Too low: a small transfer takes
 /// as long as a larger one. Too high: larger transfers miss the saving.
@@ -57,7 +53,8 @@ struct PortRequest {
   const Settings& settings;
   const std::string& interface;
   const onehop::Endpoint& local;
-  PortRole role = PortRole::sending;
+  /// `auto` asks for it: receiving and sending are cheapest over different ports.
+  api::Role role = api::Role::sending;
   bool has_fragments = false;
   bool is_small = false;
   DpdkHost* dpdk = nullptr;

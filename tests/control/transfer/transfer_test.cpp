@@ -37,7 +37,7 @@ TEST_CASE("two pairs in one process carry two files at once", "[transfer]") {
     CHECK(file.digest == receivers[i]->wait_for<FileDone>().digest);
     CHECK(senders[i]->count<FileDone>() == 1);
     CHECK((content_of(file.path) == content_of(sent[i])));
-    CHECK(senders[i]->wait_for<Progress>().role == "send");
+    CHECK(senders[i]->wait_for<Progress>().role == Role::sending);
   }
 }
 

@@ -53,8 +53,9 @@ Result<std::vector<Candidate>> connect_all(const WatchOptions& options) {
 
 std::string summary(const watch::Telemetry& t) {
   const std::string way =
-      t.peer.empty() ? t.phase
-                     : fmt::format("{} {}, {}", t.role == "send" ? "to" : "from", t.peer, t.phase);
+      t.peer.empty()
+          ? t.phase
+          : fmt::format("{} {}, {}", t.role == api::Role::sending ? "to" : "from", t.peer, t.phase);
   return fmt::format("{}, {} of {}, {}", way, format_bytes(t.bytes_done),
                      format_bytes(t.bytes_expected), format_rate(bit_per_s(t.goodput_bps)));
 }
@@ -65,9 +66,9 @@ Error choose(std::vector<Candidate>& found) {
   for (Candidate& one : found) {
     auto message = one.feed.wait_first(1s);
     const auto* t = message.has_value() ? std::get_if<watch::Telemetry>(&message.value()) : nullptr;
-    text +=
-        fmt::format("\n  onehop watch {:<8} {}", one.running.pid,
-                    t == nullptr ? std::string{"does not answer"} : t->role + " " + summary(*t));
+    text += fmt::format("\n  onehop watch {:<8} {}", one.running.pid,
+                        t == nullptr ? std::string{"does not answer"}
+                                     : fmt::format("{} {}", name_of(t->role), summary(*t)));
   }
   return {ExitCode::usage, "watch a transfer", fmt::format("{} run", found.size()),
           "Choose one:" + text};

@@ -22,9 +22,9 @@ std::size_t rows_of(std::string_view text, std::size_t columns) {
 
 std::string offered_text(const api::Offer::File& file) {
   return fmt::format("'{}', {}", file.name,
-                     file.is_folder    ? "a folder"
-                     : file.is_symlink ? "a link"
-                                       : format_bytes(file.bytes));
+                     file.kind == api::Offer::Kind::folder    ? "a folder"
+                     : file.kind == api::Offer::Kind::symlink ? "a link"
+                                                              : format_bytes(file.bytes));
 }
 
 std::string conflict_line(const api::Offer::File& file) {

@@ -53,15 +53,15 @@ Json number_or_null(const std::optional<double>& value) {
 }  // namespace
 
 Json json_of(const api::Started& started) {
-  if (started.role == "send")
-    return {{"role", started.role},
+  if (started.role == api::Role::sending)
+    return {{"role", name_of(started.role)},
             {"to", started.to},
             {"files", started.found.files},
             {"folders", started.found.folders},
             {"bytes_total", started.found.bytes_total},
             {"is_complete", started.is_all_found},
             {"version", started.version}};
-  return {{"role", started.role},
+  return {{"role", name_of(started.role)},
           {"listen", started.listen},
           {"directory", started.directory},
           {"version", started.version}};
@@ -109,7 +109,7 @@ Json json_of(const api::FileDone& file) {
           {"digest_kind", file.digest_kind},
           {"digest", file.is_verified ? Json(file.digest) : Json(nullptr)},
           {"verified", file.is_verified},
-          {"outcome", file.outcome},
+          {"outcome", name_of(file.outcome)},
           {"path", file.path}};
 }
 
@@ -117,7 +117,7 @@ Json json_of(const api::End& e) {
   Json tx = queue_json(e.tx_queue);
   tx["occupancy_bytes_mean"] = e.tx_queue_mean_bytes;
   tx["target_bytes"] = e.tx_queue_target_bytes;
-  return {{"role", e.role},
+  return {{"role", name_of(e.role)},
           {"exit_code", static_cast<int>(e.exit_code)},
           {"bytes_total", e.bytes_total},
           {"bytes_skipped_total", e.bytes_skipped_total},
@@ -149,7 +149,7 @@ Json json_of(const api::End& e) {
           {"frame_bytes", e.frame_bytes},
           {"law", e.law},
           {"repair", e.repair},
-          {"fragments", e.fragments},
+          {"fragments", name_of(e.fragments)},
           {"tx_queue", tx},
           {"rx_ring", queue_json(e.rx_ring)},
           {"app_buffer", queue_json(e.app_buffer)},
@@ -187,13 +187,14 @@ std::string io_text(const api::PortOpened& opened) {
 }
 
 std::string file_text(const api::FileDone& done) {
-  if (done.outcome.starts_with("name_")) return {};
+  using enum api::Outcome;
+  if (done.outcome == name_refused || done.outcome == name_taken) return {};
   const std::string what = done.final_name + "  " + format_bytes(done.bytes);
   if (done.is_verified)
     return fmt::format("{}  {}:{}{}", what, done.digest_kind, done.digest,
-                       done.outcome == "there" ? "  was there already" : "");
-  if (done.outcome == "there_unread") return what + "  was there already, by its size and time";
-  return done.final_name + (done.outcome == "kept"
+                       done.outcome == there ? "  was there already" : "");
+  if (done.outcome == there_unread) return what + "  was there already, by its size and time";
+  return done.final_name + (done.outcome == kept
                                 ? ": kept what is there, which is not the same"
                                 : ": kept what is there, which could not be compared");
 }
@@ -248,7 +249,7 @@ void Reporter::end(const api::End& end) const {
                                ? end.path
                                : fmt::format("{} file{} in {}", end.files_total,
                                              end.files_total == 1 ? "" : "s", end.directory);
-  say(fmt::format("{}, {} {}", what, end.role == "send" ? "at" : "from", end.peer));
+  say(fmt::format("{}, {} {}", what, end.role == api::Role::sending ? "at" : "from", end.peer));
   const double rate = end.seconds > 0 ? static_cast<double>(moved) / end.seconds : 0;
   say(fmt::format("{} in {:.2f} s  {}  {:.2f} ns/B  {:.2f} % lost  srtt {:.1f} ms  {}",
                   format_bytes(moved), end.seconds, format_rate({static_cast<std::int64_t>(rate)}),

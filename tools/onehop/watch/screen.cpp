@@ -69,13 +69,14 @@ Line justify(std::vector<Span> left, std::vector<Span> right, std::size_t column
 
 Line title(const Telemetry& t, const ScreenOptions& o) {
   std::string text = fmt::format("  PID {}", t.pid);
-  if (!t.peer.empty()) text += fmt::format("  {} {}", t.role == "send" ? "to" : "from", t.peer);
+  if (!t.peer.empty())
+    text += fmt::format("  {} {}", t.role == api::Role::sending ? "to" : "from", t.peer);
   if (!t.interface.empty()) text += " over " + t.interface;
   if (!t.io.empty()) text += ", " + t.io + (t.io_mode.empty() ? "" : "/" + t.io_mode);
   std::string phase = t.phase;
   std::ranges::replace(phase, '_', ' ');
-  return justify({{"onehop " + t.role, Style::strong}, {text}}, {{phase, Style::strong}}, o.columns,
-                 keep_title);
+  return justify({{fmt::format("onehop {}", name_of(t.role)), Style::strong}, {text}},
+                 {{phase, Style::strong}}, o.columns, keep_title);
 }
 
 Line progress(const Telemetry& t, const ScreenOptions& o) {
@@ -132,7 +133,7 @@ Line history_line(const History& history, const ScreenOptions& o) {
 
 void add_buffer(const Telemetry& t, std::size_t i, const ScreenOptions& o, std::vector<Line>& out) {
   const BufferView& b = t.buffers[i];
-  const bool is_sender = t.role == "send";
+  const bool is_sender = t.role == api::Role::sending;
   const bool is_bottleneck = is_sender && main_bottleneck(t) == buffer_names[i];
   std::vector<Span> right{state_of(b)};
   if (is_bottleneck)
@@ -179,7 +180,7 @@ std::string detail_text(const std::string& key, std::int64_t value) {
 
 std::vector<Line> law_lines(const Telemetry& t, const ScreenOptions& o) {
   std::vector<Line> out;
-  if (t.role != "send") return out;
+  if (t.role != api::Role::sending) return out;
   const std::string why = words_of(t);
   out.push_back({{{"bottleneck: "}, {std::string{why}, Style::strong}}, keep_rates - 2});
   std::vector<std::string> rows{"law " + t.law};
@@ -213,7 +214,7 @@ Line counters(const Telemetry& t) {
                                                       static_cast<double>(t.packets_sent_total);
   std::uint64_t refused = 0;
   for (const BufferView& b : t.buffers) refused += b.refused_total;
-  std::string text = t.role == "send"
+  std::string text = t.role == api::Role::sending
                          ? fmt::format("lost {} packets ({:.2f} %)   sent again {}   refused {}",
                                        t.packets_lost_total, loss,
                                        format_bytes(t.retransmitted_bytes_total), refused)
@@ -272,9 +273,9 @@ std::size_t columns_of(std::string_view text) {
 std::vector<Line> lines_of(const Telemetry& t, const History& history, const ScreenOptions& o) {
   // Before a session there is nothing that a bar or a rate could tell.
   if (t.bytes_expected == 0)
-    return {
-        title(t, o),
-        {{{t.role == "send" ? "no session yet" : "no sender yet", Style::faint}}, keep_progress}};
+    return {title(t, o),
+            {{{t.role == api::Role::sending ? "no session yet" : "no sender yet", Style::faint}},
+             keep_progress}};
   std::vector<Line> out{title(t, o), progress(t, o), rates(t), times(t)};
   if (history.size() > 1) out.push_back(history_line(history, o));
   for (std::size_t i = 0; i < buffer_names.size(); ++i) add_buffer(t, i, o, out);

@@ -95,6 +95,13 @@ class Reader {
   std::string maybe_text(const char* key) {
     return find(key) == nullptr ? std::string{} : text(key);
   }
+  api::Role role(const char* key) {
+    using enum api::Role;
+    const std::string word = text(key);
+    if (word == name_of(receiving)) return receiving;
+    if (word != name_of(sending)) fail(key, "is neither send nor recv");
+    return sending;
+  }
   std::uint64_t count(const char* key) { return static_cast<std::uint64_t>(number(key)); }
   std::map<std::string, std::int64_t> shares(const char* key) {
     std::map<std::string, std::int64_t> out;
@@ -167,8 +174,7 @@ Result<Message> read_telemetry(const Json& json) {
   Reader r{json};
   Telemetry t;
   t.pid = r.number("pid", 1);
-  t.role = r.text("role");
-  if (t.role != "send" && t.role != "recv") r.fail("role", "is neither send nor recv");
+  t.role = r.role("role");
   t.version = r.text("version");
   t.t_ns = r.number("t_ns");
   t.phase = r.text("phase");
@@ -223,11 +229,11 @@ std::string_view main_bottleneck(const Telemetry& telemetry) {
 }
 
 std::string line_of(const Telemetry& t) {
-  const bool is_sending = t.role == "send";
+  const bool is_sending = t.role == api::Role::sending;
   Json json = head_of("telemetry");
   const Json nothing = nullptr;
   json.update({{"pid", t.pid},
-               {"role", t.role},
+               {"role", name_of(t.role)},
                {"version", t.version},
                {"t_ns", t.t_ns},
                {"phase", t.phase},

@@ -55,7 +55,7 @@ Result<Way> find_way(const FloodSpec& spec, const std::string& peer) {
   return Way{.route = route, .local = {route.source, spec.port}, .peer = {*address, spec.port}};
 }
 
-Result<transfer::OpenPort> open_port(const FloodSpec& spec, Way& way, transfer::PortRole role,
+Result<transfer::OpenPort> open_port(const FloodSpec& spec, Way& way, api::Role role,
                                      transfer::DpdkHost* dpdk, Board& board) {
   for (const std::string& warning : transfer::opening_warnings(spec.common, way.route.link.name))
     std::fprintf(stderr, "onehop bench: %s\n", warning.c_str());
@@ -260,10 +260,8 @@ Result<void> flood(const FloodSpec& spec, Board& own, const Board* far) {
     ONEHOP_TRY(opened, transfer::DpdkHost::open(spec.common, way.local));
     dpdk = std::move(opened);
   }
-  ONEHOP_TRY(port,
-             open_port(spec, way,
-                       far == nullptr ? transfer::PortRole::receiving : transfer::PortRole::sending,
-                       dpdk.get(), own));
+  ONEHOP_TRY(port, open_port(spec, way, far == nullptr ? api::Role::receiving : api::Role::sending,
+                             dpdk.get(), own));
   PathUpdate path;
   if (far != nullptr) {
     ONEHOP_TRY(found, find_path(spec, way));

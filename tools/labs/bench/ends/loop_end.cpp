@@ -242,7 +242,7 @@ void warn(const api::Event& event) {
 Result<session::SessionEnd> send(const LoopSpec& spec, Board& board) {
   const transfer::Events events{&warn};
   boost::asio::io_context io;
-  transfer::DataPath path{io, spec.common, events, "send"};
+  transfer::DataPath path{io, spec.common, events, api::Role::sending};
   End end{io, path, board, true, true};
   BenchSender host{spec, path, end};
   ONEHOP_TRYV(host.open_source());
@@ -276,7 +276,7 @@ Result<void> open_dpdk_early(const LoopSpec& spec, transfer::DataPath& path) {
 Result<session::SessionEnd> receive(const LoopSpec& spec, Board& board) {
   const transfer::Events events{&warn};
   boost::asio::io_context io;
-  transfer::DataPath path{io, spec.common, events, "recv"};
+  transfer::DataPath path{io, spec.common, events, api::Role::receiving};
   End end{io, path, board, false, !spec.is_sender_held};
   ONEHOP_TRYV(open_dpdk_early(spec, path));
   ONEHOP_TRY(code, session::PairingCode::from_text(spec.code));
