@@ -4,7 +4,8 @@
 Method: a library in the real program (tests/support/inside) tries from within, when it listens or
         connects, what it must not be able to do; and files arrive all the same, whoever started
         it.
-Bounds: each attempt is denied (EPERM, EACCES, ENOSYS). Without confinement most are not.
+Bounds: each attempt is denied (EPERM, EACCES, ENOSYS). Without confinement most are not. Under an
+        emulator that lacks Landlock and seccomp files arrive, by the same users.
 """
 
 import errno
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from loopback import MB, Loopback, check
-from program import Skip, main
+from program import Skip, is_confined, main
 
 NOBODY = 65534
 DENIED = {errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EAFNOSUPPORT}
@@ -40,6 +41,7 @@ class Shielded(Loopback):
         for name in ("secret", "victim", "renamed"):
             (self.outside / name).write_text("secret")
         self.outside.chmod(0o777)
+        self.is_seen = True
         self.abstract = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.abstract.bind(f"\0onehop-test-{os.getpid()}")
         return self
@@ -47,6 +49,8 @@ class Shielded(Loopback):
     def __exit__(self, *rest) -> None:
         self.abstract.close()
         super().__exit__(*rest)
+        if not self.is_seen and rest == (None, None, None):
+            raise Skip("an emulator without Landlock or seccomp denies nothing")
 
     def inside(self, report, **more) -> list[str]:
         """inside is what a command is started with for the library to be in it."""
@@ -76,6 +80,21 @@ class Shielded(Loopback):
         check(arrived.read_bytes() == path.read_bytes(), "the file is there")
         check(arrived.stat().st_mode & 0o777 == path.stat().st_mode & 0o777, "with its mode")
         return here, there
+
+    def check_denied(self, report, who, uid, least=50) -> None:
+        found = outcomes(report)
+        check(found["uid"] == uid, f"{who} runs as {uid}, not {found['uid']}")
+        check(len(found) >= least, f"{who}: {len(found)} attempts")
+        if is_emulated() and not is_confined(self.onehop):
+            self.is_seen = False
+            return
+        check(not let_through(report), f"{who} is denied all of it, but not {let_through(report)}")
+
+
+def is_emulated() -> bool:
+    """Whether what was built is for another processor than Python."""
+    machine = slice(18, 20)  # e_machine of ELF
+    return Path(sys.executable).read_bytes()[machine] != Path(INSIDE).read_bytes()[machine]
 
 
 def need_root() -> None:
@@ -110,15 +129,10 @@ def let_through(report) -> dict[str, str]:
     }
 
 
-def check_denied(report, who, uid, least=50) -> None:
-    found = outcomes(report)
-    check(found["uid"] == uid, f"{who} runs as {uid}, not {found['uid']}")
-    check(len(found) >= least, f"{who}: {len(found)} attempts")
-    check(not let_through(report), f"{who} is denied all of it, but not {let_through(report)}")
-
-
 def test_D5_attempts_are_let_through_where_nobody_is_confined(onehop) -> None:
     """Else the others would show nothing."""
+    if is_emulated():
+        raise Skip("Python takes no library that is for another processor")
     with Shielded(onehop) as here:
         report = here.work / "plain"
         listen = "import socket;s=socket.socket();s.bind(('127.0.0.1',0));s.listen()"
@@ -141,8 +155,8 @@ def test_D5_neither_end_can_do_what_a_transfer_does_not(onehop) -> None:
         ends = [here.inside(report, ONEHOP_TEST_NO_XDP=1) for report in reports]
         options = ["--io", "udp"]
         here.transfer(options, options, *ends)
-        check_denied(reports[0], "recv", os.geteuid())
-        check_denied(reports[1], "send", os.geteuid())
+        here.check_denied(reports[0], "recv", os.geteuid())
+        here.check_denied(reports[1], "send", os.geteuid())
         check((here.outside / "secret").read_text() == "secret", "what is outside is as it was")
         check(sorted(os.listdir(here.outside)) == ["renamed", "secret", "victim"], "and no more")
 
@@ -153,7 +167,7 @@ def test_D5_who_stays_root_becomes_the_folders_owner(onehop) -> None:
         here.give(NOBODY)
         report = here.work / "recv"
         here.transfer(receiver=here.inside(report))
-        check_denied(report, "recv", NOBODY)
+        here.check_denied(report, "recv", NOBODY)
         info = (here.target / "file.bin").stat()
         check((info.st_uid, info.st_gid) == (NOBODY, NOBODY), "the file is the owner's")
 
@@ -168,8 +182,8 @@ def test_D5_user_names_who_it_becomes(onehop) -> None:
         for name in ("nobody", str(NOBODY)):
             options = ["--user", name]
             here.transfer(options, options, *ends)
-            check_denied(reports[0], "recv --user", NOBODY)
-            check_denied(reports[1], "send --user", NOBODY)
+            here.check_denied(reports[0], "recv --user", NOBODY)
+            here.check_denied(reports[1], "send --user", NOBODY)
         here.refused("recv", "--user", "no-such-user", words=["no-such-user", "--user"])
         here.prefix = as_user(NOBODY)
         here.refused("recv", "--user", "root", "--dir", here.target, code=10, words=["--user"])
@@ -183,8 +197,8 @@ def test_D5_started_by_sudo_it_becomes_who_called(onehop) -> None:
         sudo = {"SUDO_UID": NOBODY, "SUDO_GID": NOBODY}
         ends = [here.inside(report, **sudo) for report in reports]
         here.transfer([], [], *ends)
-        check_denied(reports[0], "sudo recv", NOBODY)
-        check_denied(reports[1], "sudo send", NOBODY)
+        here.check_denied(reports[0], "sudo recv", NOBODY)
+        here.check_denied(reports[1], "sudo send", NOBODY)
 
 
 def test_D5_files_that_the_caller_names_are_read_with_his_rights(onehop) -> None:
@@ -219,8 +233,8 @@ def test_D5_plain_users_are_confined_as_well(onehop) -> None:
             report.chmod(0o666)
         ends = [[*as_user(NOBODY), *here.inside(report)] for report in reports]
         here.transfer([], [], *ends)
-        check_denied(reports[0], "recv", NOBODY)
-        check_denied(reports[1], "send", NOBODY)
+        here.check_denied(reports[0], "recv", NOBODY)
+        here.check_denied(reports[1], "send", NOBODY)
 
 
 def test_D5_a_kernel_without_landlock_or_seccomp_is_named_and_goes_on(onehop) -> None:
