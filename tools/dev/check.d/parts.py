@@ -48,8 +48,14 @@ class Part:
 
 
 def _build(do: Commands) -> None:
+    suites = [*ROOTLESS, "lab", "trial"]
     if do.setup(BUILD, PLAIN):
-        targets = run.targets_of(BUILD, [*ROOTLESS, "lab", "trial"])
+        names = [test["name"] for test in run.tests_of(BUILD, suites)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            do.tally.failures.append(run.Failure(
+                "several tests have one name", "tools/check build",
+                f"{', '.join(twice)}: one of them could vanish, and no comparison would see it"))
+        targets = run.targets_of(BUILD, suites)
         if _has_ns3():
             targets.append("tools/labs/ns3/onehop-ns3")
         do.ninja(BUILD, targets)
