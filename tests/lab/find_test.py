@@ -239,6 +239,12 @@ def test_what_hinders_is_named(onehop) -> None:
         closed = room.recv("b", "closed")
         closed.wait_for(lambda: "firewall of this machine" in closed.text(), "the receiver's own")
         check("firewall" not in unreached(room), "which the sender does not see")
+        devices = room.work / "devices"
+        devices.mkdir(mode=0o700)
+        pairing = End(room.on("b", "env", f"ONEHOP_CONFIG_DIR={devices}", onehop, "pair",
+                              "--listen", "10.5.0.2:7412"), room.work, "pair", CODE)
+        room._ends.append(pairing)
+        pairing.wait_for(lambda: "firewall of this machine" in pairing.text(), "and pair")
         room.ip("a", "link set lan0 down")
         check("no link is up" in unreached(room), "no link")
 
