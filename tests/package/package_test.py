@@ -212,6 +212,8 @@ def play(bare: Bare, made: list[Path], folder: Path) -> None:
     # 4. What people do with it.
     shutil.copy(made[0].parent / named["onehop"][1:], bare.root)
     bare.apt("install", f".{named['onehop']}", *PEOPLE)
+    enabled = [str(path) for path in (bare.root / "etc/systemd").rglob("onehop*")]
+    check(not enabled, f"no unit is enabled, which would open a port: {enabled}")
     print(run(ROOT / "tests/people/stories_test.py", "--root", bare.root))
 
 

@@ -116,7 +116,7 @@ def story_of_three_words_and_a_firewall(story: Story) -> None:
     bob.say("onehop send video")
     bob.wait("Code:")
     bob.say(" ".join(word[:3] for word in words))
-    bob.wait("at 10.7.0.1")
+    bob.wait("Downloads/video, at")
     bob.wait_prompt()
     story.same("/home/bob/video", "/home/ann/Downloads/video")
     # --dir Downloads is the story's own: its names are not bob's to type.
@@ -145,7 +145,7 @@ def story_of_devices_that_know_each_other(story: Story) -> None:
     ann.wait("notes")
     ann.wait("Take them?")
     ann.say("y")
-    bob.wait("at 10.7.0.1")
+    bob.wait("Downloads/notes, at")
     story.same("/home/bob/notes", "/home/ann/Downloads/notes")
     ann.key("C-c")
     ann.wait_prompt()
@@ -169,7 +169,8 @@ def story_of_the_machines_service(story: Story) -> None:
     unit = "onehop-recv.service"
     study.run("systemctl", "enable", "--now", unit)
     check("not confined" not in journal(study), journal(study))
-    verified = study.run("systemd-analyze", "verify", unit)
+    # Without pages of the manual: a bare root has no man-db to find them.
+    verified = study.run("systemd-analyze", "verify", "--man=no", unit)
     check("onehop" not in verified, verified)
     # Here study asks, and its firewall has to let answers in (docs/finding.md).
     study.run("nft", "add", "rule", "inet", "filter", "input", "udp", "sport", "7411", "accept")
@@ -195,7 +196,7 @@ def story_of_the_machines_service(story: Story) -> None:
     bob.say("onehop send second --max-rate 80Mbit")
     bob.wait("ETA")
     study.run("systemctl", "kill", "--signal=KILL", unit)
-    bob.wait("at 10.7.0.1")
+    bob.wait("received/second, at")
     story.same("/home/bob/second", f"{received}/second")
 
     study.run("mkdir", "-p", f"/etc/systemd/system/{unit}.d")

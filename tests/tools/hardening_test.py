@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""The built program is hardened as meson.build says, and starts without what few transfers need:
-hardening_test.py ONEHOP.
+"""The built program is hardened as meson.build says, and nothing that is installed names a folder
+of its build: hardening_test.py ONEHOP.
 
 Goal:   each measure is in the program that users get, and not only on a command line.
-Method: readelf of its headers, its dynamic section and its symbols; objdump of main.
+Method: readelf of its headers, its dynamic section and its symbols; objdump of main; strings of
+        what is loaded of program, laboratories, module and library.
 Bounds: none. Exit code 77 where binutils are not installed.
 """
 import pathlib
@@ -19,8 +20,8 @@ def output_of(*command: str) -> str:
 
 
 def main(program: str) -> int:
-    if shutil.which("readelf") is None or shutil.which("objdump") is None:
-        print("skipped: readelf and objdump (binutils) are not installed")
+    if any(shutil.which(tool) is None for tool in ("readelf", "objdump", "strings")):
+        print("skipped: readelf, objdump and strings (binutils) are not installed")
         return 77
     headers = output_of("readelf", "-hlW", program)
     # A frame of more than a page is probed page by page: by g++ with an orq, by clang with a movq.
@@ -44,10 +45,17 @@ def main(program: str) -> int:
     }
     # What SECURITY.md says of CET is what the linker made of it: without the property of both kinds
     # nothing turns it on, whatever single functions begin with.
-    security = (pathlib.Path(__file__).resolve().parents[2] / "SECURITY.md").read_text()
+    source, build = (pathlib.Path(path).resolve().parents[2] for path in (__file__, program))
+    security = (source / "SECURITY.md").read_text()
     has_cet = "IBT" in notes and "SHSTK" in notes
     claims["SECURITY.md says whether the program has CET"] = (
         has_cet != ("CET is not among it" in security))
+    for installed in (pathlib.Path(program), *build.glob("tools/labs/*/onehop-*"),
+                      *build.glob("engine/port/dpdk/*.so"),
+                      *build.glob("control/transfer/*.so.*.*")):
+        if installed.is_file():
+            claims[f"{installed.name} names no folder of its build"] = (
+                f"{source}/" not in output_of("strings", "-d", str(installed)))
     for claim, holds in claims.items():
         print(f"{'ok  ' if holds else 'FAIL'}  {claim}")
     return 0 if all(claims.values()) else 1

@@ -207,6 +207,23 @@ TEST_CASE("a refusal of our own queue lowers auto's backlog at once", "[control]
   CHECK(law.step(make.sample).backlog_max == Bytes{75'000});
 }
 
+// Goal:   what a slow link's queue refused does not hold back the same link when it is fast.
+// Method: by hand: safe-range at 5 MB/s has a frame refused with two frames of backlog; then 40
+//         MB/s leave for 100 ms, less than what makes a limit grow.
+// Bounds: twice the slow limit, which without the floor of 1 ms of data stays as it was.
+TEST_CASE("a limit that a slow link's refusals set is 1 ms of data of the fast one at least",
+          "[control][law][safe_range]") {
+  SafeRange law{{}};
+  SampleMaker make;
+  for (int i = 0; i < 50; ++i) law.step(make.step(1ms, {5'000}, {20'000}));
+  ++make.sample.path.tx_queue.refused_total;
+  const Bytes slow = law.step(make.step(1ms, {5'000}, {3'028})).backlog_max;
+  CHECK(slow.count < 10'000);
+  Bytes fast;
+  for (int i = 0; i < 100; ++i) fast = law.step(make.step(1ms, {40'000}, {60'000})).backlog_max;
+  CHECK(fast.count >= slow.count * 2);
+}
+
 // Goal:   a link that was pulled out and put back says nothing of how long the queue below it is.
 // Method: by hand: 48 frames of a standing backlog are refused; the news that the link is down
 //         comes 4 ms later, and that it is up again 15 ms after that. With the queue read exactly,
