@@ -94,8 +94,6 @@ class AfXdpPort {
   [[nodiscard]] std::size_t rx_queues() const noexcept { return device_->queues.size(); }
   /// malformed_total: steered here, yet not one whole UDP datagram, or larger than a frame of ours.
   [[nodiscard]] std::uint64_t malformed_total() const noexcept { return malformed_total_; }
-  /// strays_total: frames for our port on the kernel's path. Syscalls: getsockopt.
-  [[nodiscard]] std::uint32_t strays_total() const noexcept { return reservation_.dropped_total(); }
   /// refusals lists the modes that automatic tried before the one in use: "no zero-copy (Operation
   /// not supported)". Empty where it took the first, or was not asked.
   [[nodiscard]] const std::string& refusals() const noexcept { return refusals_; }

@@ -22,7 +22,7 @@ Result<QdiscSource> QdiscSource::open(int ifindex, bool has_own_qdisc) {
 }
 
 const std::optional<QueueTelemetry>& QdiscSource::queue(Instant now) {
-  if (links_.empty() || (dumps_total_ > 0 && now == dumped_at_)) return queue_;
+  if (links_.empty() || now == dumped_at_) return queue_;
   dumped_at_ = now;
   queue_.reset();
   dump();
@@ -36,7 +36,6 @@ const std::optional<QueueTelemetry>& QdiscSource::queue(Instant now) {
 }
 
 void QdiscSource::dump() {
-  ++dumps_total_;
   NetlinkRequest<tcmsg> request{RTM_GETQDISC, NLM_F_DUMP, {.tcm_family = AF_UNSPEC}};
   readings_.clear();
   const auto take = [&](const nlmsghdr* message) {

@@ -43,7 +43,6 @@ class QdiscSource final : public FactSource {
   /// root_kind is the kind of the interface's own root qdisc in the last reading; empty where there
   /// was none.
   [[nodiscard]] std::string root_kind() const;
-  [[nodiscard]] std::uint64_t dumps_total() const noexcept { return dumps_total_; }
 
  private:
   QdiscSource(NetlinkSocket&& socket, int ifindex, std::vector<Interface>&& links) noexcept
@@ -56,8 +55,7 @@ class QdiscSource final : public FactSource {
   std::vector<QdiscReading> readings_;
   std::optional<QueueTelemetry> queue_;
   std::optional<Instant> read_at_;
-  Instant dumped_at_{};
-  std::uint64_t dumps_total_ = 0;
+  std::optional<Instant> dumped_at_;
 };
 
 }  // namespace onehop::link

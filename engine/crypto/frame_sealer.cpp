@@ -66,7 +66,6 @@ GenerationKey* FrameOpener::key_for(std::uint64_t generation) noexcept {
     const std::uint64_t behind = current.generation == 0 ? 0 : current.generation - 1;
     if (generation < (previous.is_set ? previous.generation : behind)) return nullptr;
   }
-  ++derivations_total_;
   GenerationKey& candidate = keys_[roles_.candidate];
   candidate.set(secret_, generation);
   return &candidate;

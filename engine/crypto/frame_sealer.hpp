@@ -94,7 +94,6 @@ class FrameOpener {
                              std::byte* out) noexcept;
 
   [[nodiscard]] std::uint64_t key_updates_total() const noexcept { return key_updates_total_; }
-  [[nodiscard]] std::uint64_t derivations_total() const noexcept { return derivations_total_; }
   /// failures_total counts opens whose tag was wrong (not frames refused without work).
   [[nodiscard]] std::uint64_t failures_total() const noexcept { return failures_total_; }
   [[nodiscard]] bool is_exhausted() const noexcept { return failures_total_ >= failures_max_; }
@@ -114,7 +113,6 @@ class FrameOpener {
   Roles roles_;
   ReplayWindow window_;
   std::uint64_t key_updates_total_ = 0;
-  std::uint64_t derivations_total_ = 0;
   std::uint64_t failures_max_;
   std::uint64_t failures_total_;
 };

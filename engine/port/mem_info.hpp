@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// MemInfo: the kernel's memory account of a socket, for the UDP port and the reservation of the raw
-// ports.
+// MemInfo: the kernel's memory account of a socket.
 #pragma once
 
 #include <linux/sock_diag.h>

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <string>
 
-#include "engine/port/mem_info.hpp"
 
 namespace onehop {
 
@@ -46,10 +45,6 @@ Result<UdpReservation> UdpReservation::bind(const Endpoint& local) {
 void UdpReservation::share_port() const noexcept {
   const int on = 1;
   (void)::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-}
-
-std::uint32_t UdpReservation::dropped_total() const noexcept {
-  return read_mem_info(fd_.get()).drops;
 }
 
 }  // namespace onehop

@@ -2,7 +2,7 @@
 // UdpReservation holds the address and port of a raw port (AF_XDP, DPDK) in the kernel: a second
 // program gets EADDRINUSE instead of a silent share, port 0 is resolved, and the kernel answers
 // stray frames with silence instead of port unreachable. A socket filter drops what reaches it, so
-// nothing piles up; the drops are counted. Set-up only.
+// nothing piles up. Set-up only.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,6 @@ class UdpReservation {
   [[nodiscard]] const Endpoint& address() const noexcept { return address_; }
   [[nodiscard]] bool is_ipv6() const noexcept { return address_.address.is_v6; }
   [[nodiscard]] std::uint16_t port() const noexcept { return address_.port; }
-
-  /// dropped_total counts frames for our port that came through the kernel and not through the raw
-  /// port: fragments, options, a queue without a socket, or another peer. Syscalls: getsockopt.
-  [[nodiscard]] std::uint32_t dropped_total() const noexcept;
 
  private:
   Fd fd_;

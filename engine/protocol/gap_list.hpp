@@ -82,7 +82,6 @@ class GapList {
   }
   /// missing_now: numbers in the gaps.
   [[nodiscard]] std::uint64_t missing_now() const noexcept { return missing_now_; }
-  [[nodiscard]] std::uint64_t overflows_total() const noexcept { return overflows_total_; }
   /// late_by: 0 while no number came late.
   [[nodiscard]] Nanos late_by() const noexcept { return late_by_; }
   /// older_than counts the gaps that have been open for `age`: the first ones.
@@ -123,14 +122,12 @@ class GapList {
     gaps_.pop_back();
     missing_now_ += newest.first - gaps_.back().range.last - 1;  // what came between the two
     gaps_.back().range.last = newest.last;
-    ++overflows_total_;
   }
 
   const std::size_t gaps_max_;
   std::vector<Gap> gaps_;
   std::uint64_t settled_ = 0;
   std::uint64_t largest_ = 0;
-  std::uint64_t overflows_total_ = 0;
   std::uint64_t missing_now_ = 0, skipped_over_total_ = 0, came_late_total_ = 0;
   Nanos late_by_{0};
   bool has_any_ = false;

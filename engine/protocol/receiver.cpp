@@ -107,20 +107,16 @@ std::uint32_t Receiver::open_block(std::uint32_t file, std::uint64_t block_offse
 // --- frames in
 Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_bytes) noexcept {
   using Verdict = Placement::Verdict;
-  const auto malformed = [&] {
-    ++totals_.malformed;
-    return Placement{};
-  };
   if (files_.is_over(header.file)) return {.verdict = Verdict::duplicate, .handle = no_block};
   const FileVolume* const volume = files_.find(header.file);
-  if (volume == nullptr) return malformed();
+  if (volume == nullptr) return {.verdict = Verdict::malformed};
   const std::uint64_t size = volume->size_of(header.file);
-  if (size == file_without_blocks) return malformed();
+  if (size == file_without_blocks) return {.verdict = Verdict::malformed};
   if (header.offset > size || body_bytes > size - header.offset || (body_bytes == 0 && size != 0))
-    return malformed();
+    return {.verdict = Verdict::malformed};
   const std::uint64_t block_offset = header.offset / block_bytes * block_bytes;
   const auto first = static_cast<std::uint32_t>(header.offset - block_offset);
-  if (body_bytes > block_bytes - first) return malformed();
+  if (body_bytes > block_bytes - first) return {.verdict = Verdict::malformed};
   const auto end = first + static_cast<std::uint32_t>(body_bytes);
   const std::uint32_t slot = find_open(header.file, block_offset);
   if (slot == no_block) {
@@ -154,9 +150,7 @@ void Receiver::record(Instant now, const wire::FrameHeader& header, bool is_ce) 
   gaps_.settle(header.settled);
   if (gaps_.on_number(now, header.packet_number) && header.packet_number == gaps_.largest())
     largest_at_ = now;
-  ++totals_.packets_received;
   totals_.ce_packets += is_ce ? 1 : 0;
-  totals_.gap_overflows = gaps_.overflows_total();
   if (!header.is_nack_requested ||
       (params_.is_repair_lazy && !lists_.is_new_request(now, header.nack_round, srtt_)))
     return;
@@ -279,7 +273,6 @@ bool Receiver::tick(Instant now) noexcept {
     is_due = is_due || is_list;
   } else if (!is_due && now - nack_at_ >= nack_spacing(asked_interval_) && has_gap_to_report(now)) {
     is_due = true;
-    ++totals_.nacks;
   }
   if (!is_due && !is_asked_) return false;
   const auto& list = gaps_.gaps();

@@ -69,9 +69,8 @@ struct Placement {
 
 /// ReceiverTotals only grow. lists: of lazy repair, those that named something missing.
 struct ReceiverTotals {
-  std::uint64_t packets_received = 0, bytes_accepted = 0, duplicate_bytes = 0, no_room = 0;
-  std::uint64_t malformed = 0, ce_packets = 0, gap_overflows = 0;
-  std::uint64_t reports = 0, nacks = 0, lists = 0;
+  std::uint64_t bytes_accepted = 0, duplicate_bytes = 0, no_room = 0, ce_packets = 0;
+  std::uint64_t reports = 0, lists = 0;
 };
 
 class Receiver {

@@ -60,8 +60,6 @@ class ListTiming {
       : window_bytes_{std::clamp<std::uint64_t>(block_slots / 2 * block_bytes, block_bytes,
                                                 window_bytes_max)} {}
 
-  [[nodiscard]] std::uint64_t window_bytes() const noexcept { return window_bytes_; }
-
   /// is_new_request: the sender asks in `round`, and the last list has not answered it.
   [[nodiscard]] bool is_new_request(Instant now, bool round, Nanos srtt) const noexcept {
     return !has_answered_ || round != round_answered_ ||

@@ -187,10 +187,8 @@ void Sender::ask_if_due(FramePlan& plan) noexcept {
 wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback) noexcept {
   if (feedback.has_received && feedback.largest >= in_flight_.next())
     return wire::Violation::acked_unsent;
-  if (feedback_at_ != Instant{} && feedback.sequence <= newest_.sequence) {
-    ++totals_.stale_feedback;
+  if (feedback_at_ != Instant{} && feedback.sequence <= newest_.sequence)
     return wire::Violation::none;
-  }
   credit_total_ = std::max(credit_total_, feedback.credit_bytes_total);
   feedback_at_ = now;
   newest_ = feedback;

@@ -60,7 +60,7 @@ struct FramePlan {
 struct SenderTotals {
   std::uint64_t packets_sent = 0, packets_reported = 0, packets_lost = 0, packets_skipped = 0;
   std::uint64_t data_bytes_sent = 0, retransmitted_bytes = 0, new_bytes_started = 0;
-  std::uint64_t ce_packets = 0, feedback_frames = 0, stale_feedback = 0, probes = 0;
+  std::uint64_t ce_packets = 0, feedback_frames = 0, probes = 0;
 };
 
 class Sender {

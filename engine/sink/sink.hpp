@@ -76,8 +76,6 @@ class Sink final : public disk::FileWorker {
   }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return io_->name(); }
-  /// checkpoints_total counts the syncs that were started beside the writes.
-  [[nodiscard]] std::uint64_t checkpoints_total() const noexcept { return checkpoint_.total; }
 
  private:
   /// A block of which something is known, until the tree has it.
@@ -226,7 +224,6 @@ class Sink final : public disk::FileWorker {
   struct {
     Instant at{};                      // of the last one
     std::uint64_t unsynced_bytes = 0;  // stored since it began
-    std::uint64_t total = 0;
   } checkpoint_;
   bool has_lent_ = false, ends_at_checkpoint_ = false, is_stopped_ = false, is_closed_ = false;
 };

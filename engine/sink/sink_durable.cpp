@@ -112,7 +112,6 @@ void Sink::start_syncs() {
     open.is_syncing = true;
     io_->submit(
         {.kind = disk::FileOperation::Kind::sync, .fd = open.part.fd(), .tag = sync_tag + file});
-    ++checkpoint_.total;
     collect(false);
   }
 }

@@ -83,11 +83,10 @@ struct MemifPair6 : MemifPair4 {
 // Goal:   frames of others on the link reach nobody and do no harm, and ours between them arrive.
 // Method: the second port sends by hand: other ports, other addresses, fragments, other protocols,
 // then ours.
-TEST_CASE("foreign frames and fragments on a DPDK link are ignored and counted",
+TEST_CASE("foreign frames and fragments on a DPDK link are ignored",
           "[contract][dpdk][N6][N7]") {
   MemifPair4 pair;
   Exchange<MemifPair4> exchange{pair};
-  const std::uint64_t foreign_before = pair.b().foreign_total();
   const auto send_changed = [&](std::size_t at, std::byte value) {
     PathUpdate update;
     wire::UdpFlow flow{.source_port = pair.a().local_port(), .target_port = pair.b().local_port()};
@@ -111,7 +110,6 @@ TEST_CASE("foreign frames and fragments on a DPDK link are ignored and counted",
   send_changed(23, std::byte{0x17});  // TCP
   send_changed(29, std::byte{0x02});  // from another address
   send_changed(36, std::byte{0x01});  // to another port
-  CHECK(pair.b().foreign_total() >= foreign_before + 5 * 40);
 }
 
 }  // namespace onehop::test

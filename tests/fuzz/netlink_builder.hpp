@@ -36,11 +36,6 @@ class NetlinkBuilder {
       return i < text.size() ? static_cast<std::byte>(text[i]) : std::byte{0};
     });
   }
-  template <class T>
-  void put_value(std::uint16_t type, const T& value) {
-    const auto bytes = std::as_bytes(std::span{&value, 1});
-    put_with(type, sizeof value, [bytes](std::size_t i) { return bytes[i]; });
-  }
   /// maybe puts some of the attributes, each of `bytes`.
   void maybe(std::initializer_list<int> types, std::size_t bytes) {
     for (const int type : types) {

@@ -62,7 +62,7 @@ class World {
     while (receiver_.pop_full(block_)) check_full();
   }
   [[nodiscard]] bool has_reported() const {
-    return reports_ > 0 && receiver_.totals().packets_received > 0;
+    return reports_ > 0 && receiver_.last_received_at() != Instant{};
   }
 
  private:

@@ -18,8 +18,6 @@
 
 namespace onehop::test {
 
-inline constexpr std::size_t plantable_bytes_min = 241;  // XXH3 takes shorter inputs another way
-
 namespace planted_detail {
 inline constexpr std::size_t stripe_bytes = 64, secret_step_bytes = 8;
 /// The first lane of stripe `stripe`: the secret's upper half, and a lower half of one's own.

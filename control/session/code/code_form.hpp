@@ -19,7 +19,7 @@
 
 namespace onehop::session {
 
-inline constexpr std::size_t code_letters = 28, code_check_letters = 2, code_group_letters = 4;
+inline constexpr std::size_t code_letters = 28, code_group_letters = 4;
 inline constexpr std::size_t code_groups = code_letters / code_group_letters;
 inline constexpr std::size_t made_code_bytes = code_letters + code_groups - 1;
 

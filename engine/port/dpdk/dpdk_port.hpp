@@ -65,9 +65,6 @@ class DpdkPort final : public dpdk::ModulePort {
   void wake() noexcept override { wake_.wake(); }
 
   [[nodiscard]] std::uint16_t local_port() const noexcept override { return reservation_.port(); }
-  /// foreign_total: not for our address and port, not one whole UDP datagram, or larger than a
-  /// frame of the pool.
-  [[nodiscard]] std::uint64_t foreign_total() const noexcept { return foreign_total_; }
 
  private:
   static constexpr std::uint32_t batch_frames_max = 64;
@@ -146,7 +143,6 @@ class DpdkPort final : public dpdk::ModulePort {
   Instant statistics_at_{};
   int last_error_ = 0;
   std::uint64_t syscalls_total_ = 0;
-  std::uint64_t foreign_total_ = 0;
 };
 
 static_assert(Port<DpdkPort>);

@@ -39,10 +39,7 @@ bool DpdkPort::is_ours(const wire::UdpFrame& frame) const noexcept {
 }
 
 bool DpdkPort::take_view(rte_mbuf* frame, RxFrame& view) noexcept {
-  if (frame->nb_segs != 1) {
-    ++foreign_total_;
-    return false;
-  }
+  if (frame->nb_segs != 1) return false;
   const std::span<const std::byte> bytes{rte_pktmbuf_mtod(frame, const std::byte*),
                                          frame->data_len};
   const auto udp = wire::parse_udp_frame(bytes);
@@ -53,7 +50,6 @@ bool DpdkPort::take_view(rte_mbuf* frame, RxFrame& view) noexcept {
             .is_ce = udp->ecn == wire::Ecn::ce};
     return true;
   }
-  ++foreign_total_;
   if (!has_own_link_ || udp) return false;
   if (const std::size_t answer = peer_mac_.on_frame(bytes, control_frame_); answer > 0)
     send_control(answer);

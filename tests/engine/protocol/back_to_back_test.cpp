@@ -126,5 +126,4 @@ TEST_CASE("millions of frames at 5 % loss: both gap lists hold no more than two 
         bound / 4);  // the window was open: it is not the credit that kept the lists short
   CHECK(link.in_flight_max <= bound);
   CHECK(link.ranges_max <= bound / 8);  // a range is a loss, and one in twenty is lost
-  CHECK(link.receiver.totals().gap_overflows == 0);
 }

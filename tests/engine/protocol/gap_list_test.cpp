@@ -74,7 +74,6 @@ TEST_CASE("T2 GapList agrees with a set of numbers, also across 2^32") {
     REQUIRE(list.settled() == reference.settled);
     if (reference.has_any) REQUIRE(list.largest() == reference.largest);
   }
-  REQUIRE(list.overflows_total() == 0);
 }
 
 TEST_CASE("GapList that overflows reports too much as missing, never too little") {
@@ -83,6 +82,7 @@ TEST_CASE("GapList that overflows reports too much as missing, never too little"
   std::mt19937_64 random{seed};
   GapList list{8};
   Reference reference;
+  bool has_overflown = false;
   for (std::uint64_t base = 0; base < 3000; base += 3) {
     const std::uint64_t number = base > 60 && random() % 4 == 0 ? base - random() % 60 : base;
     (void)list.on_number(Instant{}, number);
@@ -100,8 +100,9 @@ TEST_CASE("GapList that overflows reports too much as missing, never too little"
     const auto missing = missing_of(list);
     const auto truly = reference.missing();
     REQUIRE(std::includes(missing.begin(), missing.end(), truly.begin(), truly.end()));
+    has_overflown = has_overflown || missing.size() > truly.size();
   }
-  REQUIRE(list.overflows_total() > 0);
+  REQUIRE(has_overflown);
 }
 
 TEST_CASE("GapList keeps when a gap opened, and settle never goes back") {

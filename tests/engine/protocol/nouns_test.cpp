@@ -101,7 +101,6 @@ TEST_CASE("a GapList agrees with a set of numbers", "[transfer][gap_list]") {
         REQUIRE(missing.count(n) == 1 - received.count(n));
       REQUIRE(missing.size() <= next - settled);
     }
-    CHECK(list.overflows_total() == 0);
   }
 }
 
@@ -111,7 +110,6 @@ TEST_CASE("N5 a full GapList reports more as missing, never less, and does not g
   list.settle(1);
   for (std::uint64_t n = 2; n <= 200; n += 2) REQUIRE(list.on_number(at(0ns), n));
   CHECK(list.gaps().size() == 8);
-  CHECK(list.overflows_total() > 0);
   for (std::uint64_t n = 1; n < 200; n += 2) {
     bool is_listed = false;
     for (const auto& gap : list.gaps()) is_listed |= gap.range.first <= n && n <= gap.range.last;

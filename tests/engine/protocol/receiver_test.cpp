@@ -21,7 +21,6 @@ TEST_CASE("N1 N3 placing forged frames changes nothing", "[transfer][receiver]")
   Bench bench{{8 * B}, 2};
   for (std::uint64_t i = 0; i < 1000; ++i)
     CHECK(bench.receiver.place(Bench::frame(i, 0, 0, i % 8 * B), 1000).verdict == Verdict::fresh);
-  CHECK(bench.receiver.totals().packets_received == 0);
   CHECK(bench.receiver.last_received_at() == Instant{});
   CHECK_FALSE(bench.receiver.tick(bench.now));
   CHECK(bench.data(0, 0, 1000) == Verdict::fresh);
@@ -49,7 +48,6 @@ TEST_CASE("N5 frames outside their file or across a block are refused", "[transf
   CHECK(verdict(1, 0, 1) == Verdict::malformed);
   CHECK(verdict(1, 1, 0) == Verdict::malformed);
   CHECK(verdict(0, 0, B + 1) == Verdict::malformed);
-  CHECK(bench.receiver.totals().malformed == 12);
   CHECK(verdict(0, B - 1, 1) == Verdict::fresh);
   CHECK(verdict(0, B, 100) == Verdict::fresh);
   CHECK(verdict(1, 0, 0) == Verdict::fresh);
@@ -240,21 +238,17 @@ TEST_CASE("a gap with three numbers behind it is told at once, at most once per 
   const auto frames = bench.report();
   REQUIRE(frames.size() == 1);
   CHECK(frames[0].missing[0].first == 2);
-  CHECK(bench.receiver.totals().nacks == 1);
   bench.now += 2ms;
   CHECK_FALSE(next(7));  // the same gap is not told again before its time
-  CHECK(bench.receiver.totals().nacks == 1);
 
   // A gap that a periodic report listed with too little behind it has its NACK when enough came.
   CHECK_FALSE(next(9));
   bench.now += 20ms;
   REQUIRE(next(10));
   (void)bench.report();
-  CHECK(bench.receiver.totals().nacks == 1);
   bench.now += 1ms;
   REQUIRE(next(11));
   (void)bench.report();
-  CHECK(bench.receiver.totals().nacks == 2);
 
   Bench fast{{20 * B}};
   fast.receiver.set_srtt(8us);  // a gap is old at once
@@ -264,7 +258,7 @@ TEST_CASE("a gap with three numbers behind it is told at once, at most once per 
     if (fast.receiver.tick(fast.now)) reports.push_back(fast.now), (void)fast.report();
   }
   for (std::size_t i = 1; i < reports.size(); ++i) CHECK(reports[i] - reports[i - 1] >= 1ms);
-  CHECK(fast.receiver.totals().nacks >= 1);
+  CHECK(reports.size() >= 2);
 }
 
 TEST_CASE("a report of many gaps is split in order, in at most four frames that fit",
@@ -328,7 +322,6 @@ TEST_CASE("N5 numbers that jump, and more gaps than are remembered, stay in boun
   Bench bench{{200 * B}, 4, 64};
   for (std::uint64_t i = 1; i <= 1000; ++i) (void)bench.data_as(i * 1'000'003, 0, i * 50, 50);
   (void)bench.data_as((std::uint64_t{1} << 63) + 1, 0, 0, 50);
-  CHECK(bench.receiver.totals().gap_overflows > 0);
   const auto feedback = bench.one_report();
   CHECK(feedback.range_count == 64);
   CHECK(feedback.largest == (std::uint64_t{1} << 63) + 1);

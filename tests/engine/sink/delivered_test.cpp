@@ -360,20 +360,7 @@ TEST_CASE("C2 a block is in the journal when it is written, announced or not", "
     wire.is_digest_lost = !is_announced;
     wire.is_cut = at_block(0, 9);
     static_cast<void>(wire.run());
-    CHECK(sink->checkpoints_total() == 0);
   }
   CHECK(send({path}, to.path()).blocks_skipped == 9);
   CHECK(read_file(to / "f") == read_file(path));
-}
-
-TEST_CASE("C2 a checkpoint is due by bytes as well as by time", "[engine][file]") {
-  const TempFolder from, to;
-  const std::string path = (from / "f").string();
-  write_file(path, random_bytes(blocks * block_bytes, 42));
-  const std::uint64_t checkpoints =
-      kill_at({path}, to.path(), OnExist::ask, at_block(0, blocks - 1), [](SinkSettings& options) {
-        options.checkpoint_span = 1h;
-        options.checkpoint_bytes = 2 * block_bytes;
-      });
-  CHECK(checkpoints >= 2);  // the messages of one turn may hold several blocks
 }

@@ -105,7 +105,9 @@ TEST_CASE("Z3 U1 packed files that cannot be synced get no names", "[engine][fil
   CHECK(names_in(backing.path()) == names_in(from.path()));
 }
 
-TEST_CASE("Z3 a checkpoint that cannot be synced records nothing", "[engine][file][fault]") {
+TEST_CASE("Z3 C2 a checkpoint, due by time or by bytes, that cannot be synced records nothing",
+          "[engine][file][fault]") {
+  const bool is_by_bytes = GENERATE(false, true);
   const TempFolder from, backing, mount_point;
   const std::string path = (from / "f").string();
   write_file(path, random_bytes(blocks * block_bytes, 2));
@@ -114,7 +116,8 @@ TEST_CASE("Z3 a checkpoint that cannot be synced records nothing", "[engine][fil
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
   SinkSettings options = sink_settings(mount_point.path(), manifest);
-  options.checkpoint_span = Nanos{0};
+  options.checkpoint_span = is_by_bytes ? Nanos{1h} : Nanos{0};
+  if (is_by_bytes) options.checkpoint_bytes = 2 * block_bytes;
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
   Source source{{.slots = 16}, make_io()};
   source.add(only_volume(std::move(files)));

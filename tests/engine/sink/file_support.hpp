@@ -340,10 +340,10 @@ inline Outcome send(const std::vector<std::string>& paths, const fs::path& folde
 }
 
 /// A session that ends as by SIGKILL when `is_cut` says so: nothing is closed in order, and locks
-/// go. Returns how many checkpoints there were.
-inline std::uint64_t kill_at(SourceFiles files, const fs::path& folder, OnExist on_exist,
-                             const std::function<bool(const BlockRef&)>& is_cut,
-                             const std::function<void(SinkSettings&)>& set = {}) {
+/// go.
+inline void kill_at(SourceFiles files, const fs::path& folder, OnExist on_exist,
+                    const std::function<bool(const BlockRef&)>& is_cut,
+                    const std::function<void(SinkSettings&)>& set = {}) {
   const Manifest manifest = files.manifest;
   SinkSettings options = sink_settings(folder, manifest, on_exist);
   if (set) set(options);
@@ -353,12 +353,11 @@ inline std::uint64_t kill_at(SourceFiles files, const fs::path& folder, OnExist 
   Wire wire{&source, *sink};
   wire.is_cut = is_cut;
   static_cast<void>(wire.run());
-  return sink->checkpoints_total();
 }
-inline std::uint64_t kill_at(const std::vector<std::string>& paths, const fs::path& folder,
-                             OnExist on_exist, const std::function<bool(const BlockRef&)>& is_cut,
-                             const std::function<void(SinkSettings&)>& set = {}) {
-  return kill_at(open_files(paths), folder, on_exist, is_cut, set);
+inline void kill_at(const std::vector<std::string>& paths, const fs::path& folder, OnExist on_exist,
+                    const std::function<bool(const BlockRef&)>& is_cut,
+                    const std::function<void(SinkSettings&)>& set = {}) {
+  kill_at(open_files(paths), folder, on_exist, is_cut, set);
 }
 
 inline std::function<bool(const BlockRef&)> at_block(std::uint32_t file, std::uint64_t block) {

@@ -152,7 +152,6 @@ class PreparedSink {
   std::size_t turn(Instant now, FileRings& rings) { return sink_->turn(now, rings); }
   [[nodiscard]] bool is_over() const { return sink_->is_over(); }
   void close() { sink_->close(); }
-  [[nodiscard]] std::uint64_t checkpoints_total() const { return sink_->checkpoints_total(); }
   [[nodiscard]] Sink& sink() { return *sink_; }
   /// take gives the Sink to a thread.
   [[nodiscard]] std::unique_ptr<Sink> take() {

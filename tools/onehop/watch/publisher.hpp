@@ -44,7 +44,6 @@ class Publisher {
   /// who watches already.
   void stop();
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::size_t watchers() const { return watchers_.size(); }
 
  private:
   /// Watcher: `rest` is what the socket did not take of the last line. While there is any, newer
