@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Goal:   each bound of configs/ns3 can fail: one that holds whatever a law does says nothing.
 // Method: results are made by hand for a row that is well, and for rows with planted faults:
-//         nothing arrives, all wait for a second, bytes are wrong, one flow takes all. Rows that a
-//         bound compares with are well. Nothing is simulated.
+//         nothing arrives, all wait for a second, bytes are wrong, one flow takes all, the link's
+//         rate jumps. Rows that a bound compares with are well. Nothing is simulated.
 // Bounds: each is held in one of the worlds and missed in another.
 #include <catch2/catch.hpp>
 
@@ -18,9 +18,9 @@ namespace {
 constexpr double capacity_mbps = 400;
 constexpr double quickest_us = 10, quick_us = 100, slow_us = 1e6;
 
-enum class World { well, dead, slow, wrong, unfair, fast, quick };
-constexpr std::array worlds{World::well,   World::dead, World::slow, World::wrong,
-                            World::unfair, World::fast, World::quick};
+enum class World { well, dead, slow, wrong, unfair, fast, quick, restless };
+constexpr std::array worlds{World::well,   World::dead, World::slow,  World::wrong,
+                            World::unfair, World::fast, World::quick, World::restless};
 
 bool is_active(const FlowSpec& flow, double at_s) {
   return at_s >= flow.start_s && (flow.stop_s <= 0 || at_s < flow.stop_s);
@@ -57,7 +57,10 @@ FlowResult flow_result(const RunSpec& spec, std::size_t i, World world) {
   for (double at_s = step_s; step_s > 0 && at_s <= spec.warm_up_s + spec.measure_s; at_s += step_s)
     flow.series.push_back(
         {.at_s = at_s,
-         .goodput_mbps = capacity_mbps * share_at(spec, i, at_s - step_s / 2, world)});
+         .goodput_mbps = capacity_mbps * share_at(spec, i, at_s - step_s / 2, world),
+         .phy_mbps = world == World::restless && flow.series.size() % 2 == 0
+                         ? 3 * capacity_mbps
+                         : capacity_mbps});
   return flow;
 }
 

@@ -115,6 +115,12 @@ TEST_CASE("a slip of the pen in a scenario is refused and named", "[ns3]") {
         "[[rows]]\nname = \"x\"\nlink = { width_mhz = 81 }\n",
         "[[rows]]\nname = \"x\"\nlink = { standard = \"ac\", mcs = 11 }\n",
         "[[rows]]\nname = \"x\"\nlink = { block_ack = 63 }\n",
+        "[[rows]]\nname = \"x\"\nlink = { rssi_dbm = 40 }\n",
+        "[[rows]]\nname = \"x\"\nlink = { rate_control = \"ideal\", mcs_trace = [1] }\n",
+        "[[rows]]\nname = \"x\"\nlink = { rate_control = \"ideal\", topology = \"ap\" }\n",
+        "[[rows]]\nname = \"x\"\nlink = { walk_mps = 1, rssi_dbm = -40 }\n",
+        "[[rows]]\nname = \"x\"\nlink = { fading_paths = 2 }\n",
+        "[[rows]]\nname = \"x\"\nflow = { fragments = \"some\" }\n",
         "[[rows]]\nname = \"x\"\nflow = { start_s = 2, stop_s = 1 }\n"}) {
     CAPTURE(extra);
     CHECK(message_of(base + extra).find("file") != std::string::npos);
@@ -167,6 +173,21 @@ TEST_CASE("metrics: throughput counts payload, Jain's index, flows by name", "[n
   CHECK(metric_of("jain", spec, result) ==
         Approx(1546.0 * 1546 / (2 * (1446.0 * 1446 + 100.0 * 100))));
   CHECK_FALSE(metric_of("throughput:nobody", spec, result));
+}
+
+// Goal:   the steps in which the link's rate more than doubles or halves are counted, each once.
+// Method: samples of 100, 200, 401, 200, 99 after one that belongs to the warm-up: three of four.
+TEST_CASE("metrics: how often the link's rate jumps", "[ns3]") {
+  RunSpec spec;
+  spec.warm_up_s = 0.12;
+  spec.flows = {{.name = "a"}, {.name = "control", .kind = "control"}};
+  RunResult result;
+  result.flows.resize(2);
+  CHECK_FALSE(metric_of("rate_jumps", spec, result));
+  double at_s = 0.06;
+  for (const double phy_mbps : {1000.0, 100.0, 200.0, 401.0, 200.0, 99.0})
+    result.flows[0].series.push_back({.at_s = at_s += 0.04, .phy_mbps = phy_mbps});
+  CHECK(*metric_of("rate_jumps", spec, result) == Approx(75));
 }
 
 // Goal:   what a pair is off its share by counts from the second bin after a join on, and chance

@@ -121,6 +121,69 @@ TEST_CASE("BBR carries more where its first frames make the agreements", "[ns3]"
   CHECK(played[0].result.flows[0].goodput_mbps >= 1.5 * played[1].result.flows[0].goodput_mbps);
 }
 
+// Goal:   the link's rate follows the signal: each 10 dB less take some of it, and where users walk
+//         it is lower at the end than at the start. Bounds: physical rates of 802.11ac, 80 MHz, two
+//         streams, short guard interval: 866.7 Mbit/s at the most, 65 at the least that -80 dBm
+//         carries.
+TEST_CASE("the link's rate follows the signal", "[ns3]") {
+  RunSpec spec;
+  spec.seed = 1;
+  spec.warm_up_s = 0.1;
+  spec.measure_s = 0.2;
+  spec.sample_ms = 40;
+  spec.link.standard = "ac";
+  spec.link.width_mhz = 80;
+  spec.link.guard_ns = 400;
+  spec.link.rate_control = "ideal";
+  spec.flows.push_back({.name = "udp", .kind = "udp"});
+  std::vector<RunSpec> specs(4, spec);
+  specs[0].link.rssi_dbm = -40;
+  specs[1].link.rssi_dbm = -70;
+  specs[2].link.rssi_dbm = -80;
+  specs[3].link.walk_from_m = 3;
+  specs[3].link.walk_mps = 30;
+  specs[3].link.fading_paths = 20;
+  specs[3].measure_s = 0.6;
+  const std::vector<Played> played = play(specs);
+  std::vector<double> rates;
+  for (const Played& one : played) {
+    REQUIRE(one.failure == "");
+    rates.push_back(one.result.flows[0].series.back().phy_mbps);
+  }
+  CHECK(rates[0] == Approx(866.7).epsilon(0.001));
+  CHECK(rates[1] < rates[0]);
+  CHECK(rates[2] < rates[1]);
+  CHECK(rates[2] >= 65);
+  CHECK(rates[3] < played[3].result.flows[0].series.front().phy_mbps);
+}
+
+// Goal:   a datagram of 64 KB passes in IP fragments, each of which is lost by itself; the loop
+//         goes back to single frames where it may.
+// Bounds: a block leaves in five datagrams of 36 fragments. Of 1 % of loss 1 - 0.99^36 = 0.30 of
+//         them are lost, and as much of the goodput.
+TEST_CASE("fragments of a large datagram are lost one by one", "[ns3]") {
+  RunSpec spec;
+  spec.seed = 1;
+  spec.warm_up_s = 0.3;
+  spec.measure_s = 0.3;
+  spec.link.ip_loss = 0.01;
+  spec.flows.push_back({.name = "ours", .law = "safe-range", .fragments = "kept"});
+  std::vector<RunSpec> specs(3, spec);
+  specs[1].flows[0].fragments = "switched";
+  specs[2].flows[0].fragments = "none";
+  const std::vector<Played> played = play(specs);
+  std::vector<FlowResult> flows;
+  for (const Played& one : played) {
+    REQUIRE(one.failure == "");
+    flows.push_back(one.result.flows[0]);
+    CHECK(flows.back().failure == "");
+    CHECK(flows.back().bytes_wrong == 0);
+  }
+  CHECK((flows[0].lost_share > 0.25 && flows[0].lost_share < 0.35));
+  CHECK(flows[0].goodput_mbps < 0.8 * flows[2].goodput_mbps);
+  CHECK(flows[1].goodput_mbps > 0.9 * flows[2].goodput_mbps);
+}
+
 // A router with a near and a far station, queues served in turn: a file up, a file down, and what
 // is beside them.
 TEST_CASE("files pass a router in both directions beside TCP, UDP and ping", "[ns3]") {
@@ -137,6 +200,7 @@ TEST_CASE("files pass a router in both directions beside TCP, UDP and ping", "[n
   spec.flows.push_back(
       {.name = "udp", .kind = "udp", .pair = 1, .rate_mbps = 20, .bytes = 100'000});
   spec.flows.push_back({.name = "ping", .kind = "ping", .pair = 1, .interval_ms = 5});
+  spec.flows.push_back({.name = "control", .kind = "control", .pair = 1, .interval_ms = 5});
   const std::vector<Played> played = play({spec});
   REQUIRE(played[0].failure == "");
   const auto& flows = played[0].result.flows;
@@ -146,8 +210,10 @@ TEST_CASE("files pass a router in both directions beside TCP, UDP and ping", "[n
     CHECK(flows[i].bytes_delivered == spec.flows[i].bytes);
     CHECK(flows[i].bytes_wrong == 0);
   }
-  CHECK(flows[4].rtt.count > 3);
-  CHECK(flows[4].rtt.p50 > 50);  // us: two frames of 56 us air time at the very least
+  for (const std::size_t probe : {4U, 5U}) {
+    CHECK(flows[probe].rtt.count > 3);
+    CHECK(flows[probe].rtt.p50 > 50);  // us: two frames of 56 us air time at the very least
+  }
 }
 
 // Goal:   loss ends no run, whatever its dice hit.

@@ -47,7 +47,7 @@ Ptr<ns3::Socket> udp_socket(Ptr<ns3::Node> node, const Endpoint& endpoint) {
 int SocketAir::send(const std::byte* frame, std::uint32_t length_bytes) {
   const Ptr<ns3::Packet> packet =
       ns3::Create<ns3::Packet>(reinterpret_cast<const std::uint8_t*>(frame), length_bytes);
-  packet->AddPacketTag(FlowTag(flow_, length_bytes + ip_udp_bytes + ethernet_bytes));
+  packet->AddPacketTag(FlowTag(flow_));
   return socket_->Send(packet) < 0 ? ENOBUFS : 0;
 }
 
@@ -103,7 +103,7 @@ void UdpSource::turn() {
     bytes_left_ -= length;
     const Ptr<ns3::Packet> packet = ns3::Create<ns3::Packet>(length);
     const std::uint32_t wire_bytes = length + ip_udp_bytes + ethernet_bytes;
-    packet->AddPacketTag(FlowTag(flow_, wire_bytes));
+    packet->AddPacketTag(FlowTag(flow_));
     if (socket_->Send(packet) >= 0) handed_bytes_ += wire_bytes;
   };
   if (rate_mbps_ > 0) {
@@ -198,8 +198,19 @@ void ByteSink::on_receive(Ptr<ns3::Socket> socket) {
 // --- ping
 
 void PingSource::StartApplication() {
-  socket_ = udp_socket(GetNode(), endpoint_);
-  socket_->SetRecvCallback(MakeCallback(&PingSource::on_receive, this));
+  if (!is_tcp_) {
+    socket_ = udp_socket(GetNode(), endpoint_);
+    return begin(socket_);
+  }
+  socket_ = ns3::Socket::CreateSocket(GetNode(), ns3::TcpSocketFactory::GetTypeId());
+  socket_->Bind(ns3::InetSocketAddress(ns3::Ipv4Address::GetAny(), endpoint_.port));
+  socket_->SetConnectCallback(MakeCallback(&PingSource::begin, this),
+                              ns3::MakeNullCallback<void, Ptr<ns3::Socket>>());
+  socket_->Connect(ns3::InetSocketAddress(endpoint_.peer, endpoint_.peer_port));
+}
+
+void PingSource::begin(Ptr<ns3::Socket> socket) {
+  socket->SetRecvCallback(MakeCallback(&PingSource::on_receive, this));
   event_ = Simulator::ScheduleNow(&PingSource::turn, this);
 }
 
@@ -214,23 +225,43 @@ void PingSource::turn() {
 
 void PingSource::on_receive(Ptr<ns3::Socket> socket) {
   while (const Ptr<ns3::Packet> packet = socket->Recv()) {
+    const std::size_t before = received_.size();
+    received_.resize(before + packet->GetSize());
+    packet->CopyData(received_.data() + before, packet->GetSize());
+  }
+  // TCP puts together again what it repeats.
+  std::size_t at = 0;
+  for (; at + ping_bytes <= received_.size(); at += ping_bytes) {
     std::int64_t sent_ns = 0;
-    packet->CopyData(reinterpret_cast<std::uint8_t*>(&sent_ns), sizeof sent_ns);
+    std::memcpy(&sent_ns, received_.data() + at, sizeof sent_ns);
     meter_.add(Simulator::Now().GetNanoSeconds() - sent_ns);
   }
+  received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 void PingEcho::StartApplication() {
-  socket_ = udp_socket(GetNode(), {port_, {}, 0, false});
-  socket_->SetRecvCallback(MakeCallback(&PingEcho::on_receive, this));
+  if (!is_tcp_) {
+    socket_ = udp_socket(GetNode(), {port_, {}, 0, false});
+    socket_->SetRecvCallback(MakeCallback(&PingEcho::on_receive, this));
+    return;
+  }
+  socket_ = ns3::Socket::CreateSocket(GetNode(), ns3::TcpSocketFactory::GetTypeId());
+  socket_->Bind(ns3::InetSocketAddress(ns3::Ipv4Address::GetAny(), port_));
+  socket_->Listen();
+  socket_->SetAcceptCallback(ns3::MakeNullCallback<bool, Ptr<ns3::Socket>, const ns3::Address&>(),
+                             MakeCallback(&PingEcho::on_accept, this));
+}
+
+void PingEcho::on_accept(Ptr<ns3::Socket> socket, const ns3::Address&) {
+  socket->SetRecvCallback(MakeCallback(&PingEcho::on_receive, this));
 }
 
 void PingEcho::on_receive(Ptr<ns3::Socket> socket) {
   ns3::Address from;
   while (const Ptr<ns3::Packet> packet = socket->RecvFrom(from)) {
-    std::array<std::uint8_t, ping_bytes> body{};
-    packet->CopyData(body.data(), ping_bytes);
-    socket->SendTo(ns3::Create<ns3::Packet>(body.data(), ping_bytes), 0, from);
+    std::vector<std::uint8_t> body(packet->GetSize());
+    packet->CopyData(body.data(), packet->GetSize());
+    socket->SendTo(ns3::Create<ns3::Packet>(body.data(), packet->GetSize()), 0, from);
   }
 }
 

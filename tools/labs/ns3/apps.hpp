@@ -69,7 +69,7 @@ class EngineApp final : public ns3::Application {
   Endpoint endpoint_;
   ns3::Ptr<ns3::Socket> socket_;
   ns3::EventId event_;
-  std::vector<std::uint8_t> frame_ = std::vector<std::uint8_t>(4096);
+  std::vector<std::uint8_t> frame_ = std::vector<std::uint8_t>(65'507);  // IPv4's largest
 };
 
 /// UdpSource sends packets at a rate, or keeps `full_bytes` of its own in the lower queue (rate 0):
@@ -150,32 +150,38 @@ class ByteSink final : public ns3::Application {
   ns3::Ptr<ns3::Socket> socket_;
 };
 
-/// PingSource sends a small datagram each interval to a PingEcho and measures the round trip.
+/// PingSource sends a small message each interval to a PingEcho and measures the round trip: a
+/// datagram, or a piece of a TCP connection.
 class PingSource final : public ns3::Application {
  public:
-  PingSource(const Endpoint& endpoint, double interval_ms, SpreadMeter& meter)
-      : endpoint_{endpoint}, interval_ms_{interval_ms}, meter_{meter} {}
+  PingSource(bool is_tcp, const Endpoint& endpoint, double interval_ms, SpreadMeter& meter)
+      : is_tcp_{is_tcp}, endpoint_{endpoint}, interval_ms_{interval_ms}, meter_{meter} {}
 
  private:
   void StartApplication() override;
   void StopApplication() override { event_.Cancel(); }
+  void begin(ns3::Ptr<ns3::Socket> socket);
   void turn();
   void on_receive(ns3::Ptr<ns3::Socket> socket);
+  bool is_tcp_;
   Endpoint endpoint_;
   double interval_ms_;
   SpreadMeter& meter_;
+  std::vector<std::uint8_t> received_;  // of a message that is not complete
   ns3::Ptr<ns3::Socket> socket_;
   ns3::EventId event_;
 };
 
 class PingEcho final : public ns3::Application {
  public:
-  explicit PingEcho(std::uint16_t port) : port_{port} {}
+  PingEcho(bool is_tcp, std::uint16_t port) : is_tcp_{is_tcp}, port_{port} {}
 
  private:
   void StartApplication() override;
   void StopApplication() override {}
+  void on_accept(ns3::Ptr<ns3::Socket> socket, const ns3::Address& from);
   void on_receive(ns3::Ptr<ns3::Socket> socket);
+  bool is_tcp_;
   std::uint16_t port_;
   ns3::Ptr<ns3::Socket> socket_;
 };

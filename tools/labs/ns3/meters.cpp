@@ -37,11 +37,9 @@ ns3::TypeId FlowTag::GetTypeId() {
 }
 void FlowTag::Serialize(ns3::TagBuffer buffer) const {
   buffer.WriteU32(flow_);
-  buffer.WriteU32(wire_bytes_);
 }
 void FlowTag::Deserialize(ns3::TagBuffer buffer) {
   flow_ = buffer.ReadU32();
-  wire_bytes_ = buffer.ReadU32();
 }
 void FlowTag::Print(std::ostream& out) const { out << "flow=" << flow_; }
 
@@ -143,10 +141,12 @@ DeviceMeter::DeviceMeter(Ptr<ns3::WifiNetDevice> device, std::size_t flows, cons
     qdisc_->TraceConnectWithoutContext("Drop", MakeCallback(&DeviceMeter::on_qdisc_drop, this));
 }
 
-void DeviceMeter::count_left(Ptr<const ns3::Packet> packet, bool is_refused) {
+// A fragment has its datagram's tag and counts for itself.
+void DeviceMeter::count_left(Ptr<const ns3::Packet> packet, std::uint64_t wire_bytes,
+                             bool is_refused) {
   FlowTag tag;
   if (!packet->PeekPacketTag(tag)) return;
-  left_[tag.flow()] += tag.wire_bytes();
+  left_[tag.flow()] += wire_bytes;
   refused_[tag.flow()] += is_refused ? 1 : 0;
   if (on_left_[tag.flow()]) on_left_[tag.flow()]();
 }
@@ -162,11 +162,13 @@ void DeviceMeter::on_dequeue(Ptr<const ns3::WifiMpdu> mpdu) {
   peer.queue_bytes -= wire_bytes_of(mpdu);
   peer.drained_bytes += wire_bytes_of(mpdu);
   if (queue_bytes_ == 0) was_backlogged_ = false;
-  count_left(mpdu->GetPacket(), false);
+  count_left(mpdu->GetPacket(), wire_bytes_of(mpdu), false);
 }
-void DeviceMeter::on_refused(Ptr<const ns3::WifiMpdu> mpdu) { count_left(mpdu->GetPacket(), true); }
+void DeviceMeter::on_refused(Ptr<const ns3::WifiMpdu> mpdu) {
+  count_left(mpdu->GetPacket(), wire_bytes_of(mpdu), true);
+}
 void DeviceMeter::on_qdisc_drop(Ptr<const ns3::QueueDiscItem> item) {
-  count_left(item->GetPacket(), true);
+  count_left(item->GetPacket(), item->GetSize() + ethernet_bytes, true);
 }
 void DeviceMeter::on_dropped(ns3::WifiMacDropReason reason, Ptr<const ns3::WifiMpdu>) {
   if (reason == ns3::WIFI_MAC_DROP_REACHED_RETRY_LIMIT ||

@@ -40,18 +40,17 @@ inline constexpr std::uint32_t ethernet_bytes = 14, ip_udp_bytes = 28, llc_bytes
 class FlowTag : public ns3::Tag {
  public:
   FlowTag() = default;
-  FlowTag(std::uint32_t flow, std::uint32_t wire_bytes) : flow_{flow}, wire_bytes_{wire_bytes} {}
+  explicit FlowTag(std::uint32_t flow) : flow_{flow} {}
   static ns3::TypeId GetTypeId();
   ns3::TypeId GetInstanceTypeId() const override { return GetTypeId(); }
-  std::uint32_t GetSerializedSize() const override { return 8; }
+  std::uint32_t GetSerializedSize() const override { return 4; }
   void Serialize(ns3::TagBuffer buffer) const override;
   void Deserialize(ns3::TagBuffer buffer) override;
   void Print(std::ostream& out) const override;
   [[nodiscard]] std::uint32_t flow() const { return flow_; }
-  [[nodiscard]] std::uint32_t wire_bytes() const { return wire_bytes_; }
 
  private:
-  std::uint32_t flow_ = 0, wire_bytes_ = 0;
+  std::uint32_t flow_ = 0;
 };
 
 /// SpreadMeter keeps every value (ns) and sorts at the end: exact percentiles.
@@ -151,7 +150,7 @@ class DeviceMeter {
   void on_dropped(ns3::WifiMacDropReason reason, ns3::Ptr<const ns3::WifiMpdu> mpdu);
   void on_psdu(ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector, double watts);
   void on_state(ns3::Time start, ns3::Time duration, WifiPhyState state);
-  void count_left(ns3::Ptr<const ns3::Packet> packet, bool is_refused);
+  void count_left(ns3::Ptr<const ns3::Packet> packet, std::uint64_t wire_bytes, bool is_refused);
 
   ns3::Ptr<ns3::WifiNetDevice> device_;
   ns3::Ptr<ns3::QueueDisc> qdisc_;  // null: none

@@ -90,6 +90,7 @@ constexpr std::array words{
     Word{"throughput_min", "Mbit/s", 1},
     Word{"backlog_mean", "kB", 0},
     Word{"target_mean", "kB", 0},
+    Word{"rate_jumps", "%", 2},
     Word{"off_share_mean", "%", 2},
     Word{"off_share_p95", "%", 2},
     Word{"off_share_max", "%", 2},
@@ -126,6 +127,20 @@ std::optional<double> sampled(const RunSpec& spec, const Flows& flows, double Sa
     for (const Sample& sample : result->series)
       if (sample.at_s > spec.warm_up_s) total += sample.*what, ++count;
   return count > 0 ? std::optional{total / count} : std::nullopt;
+}
+
+/// rate_jumps: of the steps from one sample to the next in the window, those in which the link's
+/// rate more than doubles or halves.
+std::optional<double> rate_jumps(const RunSpec& spec, const Flows& flows) {
+  double jumps = 0, steps = 0;
+  for (const auto& [flow, result] : flows)
+    for (std::size_t i = 1; i < result->series.size(); ++i) {
+      const double before = result->series[i - 1].phy_mbps, after = result->series[i].phy_mbps;
+      if (result->series[i - 1].at_s < spec.warm_up_s || before <= 0 || after <= 0) continue;
+      ++steps;
+      if (after > 2 * before || before > 2 * after) ++jumps;
+    }
+  return steps > 0 ? std::optional{jumps / steps * 100} : std::nullopt;
 }
 
 /// SteadyBin: the rates of those who sent throughout one bin of the series.
@@ -210,10 +225,10 @@ std::optional<double> metric_of(const std::string& metric, const RunSpec& spec,
                                 const RunResult& result) {
   const auto [word, name] = split(metric);
   Flows flows;
-  const bool is_ping = word.starts_with("rtt_");
+  const bool is_of_probes = word.starts_with("rtt_");
   for (std::size_t i = 0; i < result.flows.size() && i < spec.flows.size(); ++i) {
     const FlowSpec& flow = spec.flows[i];
-    if ((flow.kind == "ping") == is_ping && (name.empty() || flow.name == name))
+    if (flow.is_probe() == is_of_probes && (name.empty() || flow.name == name))
       flows.emplace_back(&flow, &result.flows[i]);
   }
   if (word == "aggregate") return result.aggregate_frames;
@@ -253,6 +268,7 @@ std::optional<double> metric_of(const std::string& metric, const RunSpec& spec,
   }
   if (word == "backlog_mean") return sampled(spec, flows, &Sample::backlog_kb);
   if (word == "target_mean") return sampled(spec, flows, &Sample::target_kb);
+  if (word == "rate_jumps") return rate_jumps(spec, flows);
   if (word == "mean_off_share_max") return off_share(spec, flows, "max");
   if (word.starts_with("off_share_"))
     return off_share(spec, flows, word.substr(std::string_view{"off_share_"}.size()));
@@ -266,7 +282,7 @@ std::optional<double> metric_of(const std::string& metric, const RunSpec& spec,
   }
   const std::string field = word.substr(word.find('_') + 1);
   if (word.starts_with("wait_")) return spread_of(flows, &FlowResult::wait, field);
-  if (is_ping) return spread_of(flows, &FlowResult::rtt, field);
+  if (is_of_probes) return spread_of(flows, &FlowResult::rtt, field);
   if (name.empty())
     return result.delay.count == 0 ? std::nullopt : std::optional{field_of(result.delay, field)};
   return spread_of(flows, &FlowResult::delay, field);

@@ -9,19 +9,25 @@
 namespace onehop::sim {
 
 namespace {
-constexpr std::int64_t full_frame_bytes = 1514;
+constexpr std::size_t full_frame_bytes = 1514;
+constexpr std::size_t mtu_bytes = 1500, ip_bytes = 20, udp_bytes = 8, ethernet_bytes = 14;
 
-Bytes wire_of(std::size_t length, Bytes overhead) {
-  return Bytes{static_cast<std::int64_t>(length)} + overhead;
+/// What a datagram takes as Ethernet frames: one, or one for each of its fragments.
+Bytes wire_of(std::size_t length) {
+  constexpr std::size_t part_bytes = mtu_bytes - ip_bytes;
+  const std::size_t frames = (length + udp_bytes + part_bytes - 1) / part_bytes;
+  return Bytes{
+      static_cast<std::int64_t>(length + udp_bytes + frames * (ip_bytes + ethernet_bytes))};
 }
 }  // namespace
 
-Ns3Port::Ns3Port(Air& air, Bytes capacity, bool is_blind)
+Ns3Port::Ns3Port(Air& air, const Config& config)
     : air_{air},
-      capacity_{capacity},
-      is_blind_{is_blind},
-      memory_{std::make_unique_for_overwrite<std::byte[]>((pending_frames_max + ring_frames) *
-                                                          frame_bytes_max)} {}
+      config_{config},
+      ring_frames_{ring_bytes_max / config.frame_bytes_max},
+      memory_{std::make_unique_for_overwrite<std::byte[]>((pending_frames_max + ring_frames_) *
+                                                          config.frame_bytes_max)},
+      ring_length_(ring_frames_) {}
 
 Bytes Ns3Port::standing() const noexcept {
   const Bytes left =
@@ -32,8 +38,8 @@ Bytes Ns3Port::standing() const noexcept {
 
 std::span<std::byte> Ns3Port::lend(std::size_t n) noexcept {
   ONEHOP_CHECK(n > 0);
-  if (n > frame_bytes_max || pending_ == pending_frames_max ||
-      (!is_blind_ && standing() >= capacity_))
+  if (n > config_.frame_bytes_max || pending_ == pending_frames_max ||
+      (!config_.is_blind && standing() >= config_.capacity))
     return {};
   lent_bytes_ = n;
   return {slot_of(pending_), n};
@@ -44,7 +50,7 @@ void Ns3Port::commit(std::size_t n) noexcept {
   ONEHOP_CHECK(n <= lent_bytes_);
   pending_length_[pending_++] = n;
   lent_bytes_ = 0;
-  accepted_ += wire_of(n, overhead);
+  accepted_ += wire_of(n);
 }
 
 std::size_t Ns3Port::flush(Instant) noexcept {
@@ -52,20 +58,20 @@ std::size_t Ns3Port::flush(Instant) noexcept {
     last_error_ = air_.send(slot_of(i), static_cast<std::uint32_t>(pending_length_[i]));
     if (last_error_ == 0) continue;
     ++send_refused_;
-    send_refused_bytes_ += wire_of(pending_length_[i], overhead);
+    send_refused_bytes_ += wire_of(pending_length_[i]);
   }
   pending_ = 0;
   return 0;
 }
 
 void Ns3Port::arrive(const std::byte* frame, std::size_t length) noexcept {
-  if (ring_tail_ - ring_head_ == ring_frames || length > frame_bytes_max) {
+  if (ring_tail_ - ring_head_ == ring_frames_ || length > config_.frame_bytes_max) {
     ++ring_refused_;
     return;
   }
-  const std::size_t index = ring_tail_++ % ring_frames;
+  const std::size_t index = ring_tail_++ % ring_frames_;
   ring_length_[index] = length;
-  ring_bytes_ += wire_of(length, overhead);
+  ring_bytes_ += wire_of(length);
   std::memcpy(slot_of(pending_frames_max + index), frame, length);
 }
 
@@ -73,7 +79,7 @@ std::size_t Ns3Port::receive(std::span<RxFrame> views) noexcept {
   ONEHOP_CHECK(views_lent_ == 0);
   const std::size_t count = std::min({views.size(), rx_batch_max, ring_tail_ - ring_head_});
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t index = (ring_head_ + i) % ring_frames;
+    const std::size_t index = (ring_head_ + i) % ring_frames_;
     views[i] = {.data = slot_of(pending_frames_max + index),
                 .length = static_cast<std::uint32_t>(ring_length_[index])};
   }
@@ -83,14 +89,14 @@ std::size_t Ns3Port::receive(std::span<RxFrame> views) noexcept {
 
 void Ns3Port::release() noexcept {
   for (; views_lent_ > 0; --views_lent_) {
-    const Bytes wire = wire_of(ring_length_[ring_head_++ % ring_frames], overhead);
+    const Bytes wire = wire_of(ring_length_[ring_head_++ % ring_frames_]);
     ring_bytes_ -= wire;
     taken_ += wire;
   }
 }
 
 QueueTelemetry Ns3Port::tx_queue(Instant now) noexcept {
-  if (is_blind_)
+  if (config_.is_blind)
     return {.at = now,
             .drained_total = accepted_,
             .refused_total = send_refused_,
@@ -99,16 +105,18 @@ QueueTelemetry Ns3Port::tx_queue(Instant now) noexcept {
   return {.at = now,
           .occupancy = occupancy,
           .drained_total = accepted_ - occupancy,
-          .capacity = capacity_,
+          .capacity = config_.capacity,
           .refused_total = send_refused_ + air_.refused_frames_total(),
           .scope = QueueScope::lower_queue};
 }
 
 QueueTelemetry Ns3Port::rx_ring(Instant now) noexcept {
+  const std::size_t full_bytes =
+      config_.frame_bytes_max > single_bytes_max ? config_.frame_bytes_max : full_frame_bytes;
   return {.at = now,
           .occupancy = ring_bytes_,
           .drained_total = taken_,
-          .capacity = Bytes{static_cast<std::int64_t>(ring_frames) * full_frame_bytes},
+          .capacity = Bytes{static_cast<std::int64_t>(ring_frames_ * full_bytes)},
           .refused_total = ring_refused_,
           .scope = QueueScope::lower_queue};
 }
@@ -122,11 +130,11 @@ std::uint32_t Ns3Port::wait(Instant, bool is_rx_wanted) noexcept {
 PortInfo Ns3Port::info() const noexcept {
   return {.io = "ns3",
           .mode = "ns3",
-          .frame_bytes_max = frame_bytes_max,
-          .memory = Bytes{static_cast<std::int64_t>((pending_frames_max + ring_frames) *
-                                                    frame_bytes_max)},
+          .frame_bytes_max = config_.frame_bytes_max,
+          .memory = Bytes{static_cast<std::int64_t>((pending_frames_max + ring_frames_) *
+                                                    config_.frame_bytes_max)},
           .wire_overhead = overhead,
-          .has_back_pressure = !is_blind_};
+          .has_back_pressure = !config_.is_blind};
 }
 
 }  // namespace onehop::sim

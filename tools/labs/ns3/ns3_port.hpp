@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "engine/port/port.hpp"
 #include "tools/labs/ns3/seam.hpp"
@@ -24,11 +25,17 @@ namespace onehop::sim {
 class Ns3Port {
  public:
   static constexpr std::size_t pending_frames_max = 256;  ///< committed frames before a flush
-  /// Of a receive ring; 25 MB, as a large socket buffer
-  static constexpr std::size_t ring_frames = 16'384;
-  static constexpr std::size_t frame_bytes_max = 2048;
+  /// Of a receive ring: 16,384 frames of a packet each, 25 MB, as a large socket buffer.
+  static constexpr std::size_t ring_bytes_max = std::size_t{1} << 25;
+  static constexpr std::size_t single_bytes_max = 2048;  ///< a frame of a packet, and slack
 
-  Ns3Port(Air& air, Bytes capacity, bool is_blind);
+  struct Config {
+    Bytes capacity{};
+    bool is_blind = false;
+    std::size_t frame_bytes_max = single_bytes_max;
+    std::size_t large_frame_bytes = 0;  ///< 0: it has none (run/frame_size.hpp)
+  };
+  Ns3Port(Air& air, const Config& config);
 
   [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept;
   void commit(std::size_t n) noexcept;
@@ -42,6 +49,8 @@ class Ns3Port {
   [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return 0; }
   [[nodiscard]] PortInfo info() const noexcept;
   [[nodiscard]] int last_error() const noexcept { return last_error_; }
+  [[nodiscard]] std::size_t large_frame_bytes() const noexcept { return config_.large_frame_bytes; }
+  void end_large_frames() noexcept { config_.large_frame_bytes = 0; }
 
   /// standing is what of ours the lower queue really holds, whatever the telemetry sees.
   [[nodiscard]] Bytes standing() const noexcept;
@@ -53,23 +62,23 @@ class Ns3Port {
   /// socket's does when its send buffer has room. So the queue is refilled when the MAC has its
   /// Block Ack, and not a nap later.
   [[nodiscard]] bool has_drained() const noexcept {
-    return !is_blind_ && air_.left_bytes_total() != left_at_wait_;
+    return !config_.is_blind && air_.left_bytes_total() != left_at_wait_;
   }
 
  private:
   static constexpr Bytes overhead{42};  // Ethernet, IPv4, UDP: the unit that every port counts in
   [[nodiscard]] std::byte* slot_of(std::size_t index) noexcept {
-    return memory_.get() + index * frame_bytes_max;
+    return memory_.get() + index * config_.frame_bytes_max;
   }
 
   Air& air_;
-  const Bytes capacity_;
-  const bool is_blind_;
+  Config config_;
+  const std::size_t ring_frames_;
   std::unique_ptr<std::byte[]> memory_;  // pending slots, then the ring's
   std::array<std::size_t, pending_frames_max> pending_length_{};
   std::size_t pending_ = 0;
   std::size_t lent_bytes_ = 0;
-  std::array<std::size_t, ring_frames> ring_length_{};
+  std::vector<std::size_t> ring_length_;
   std::size_t ring_head_ = 0, ring_tail_ = 0, views_lent_ = 0;
   Bytes accepted_{};
   Bytes ring_bytes_{}, taken_{};

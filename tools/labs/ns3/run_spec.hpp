@@ -24,6 +24,13 @@ struct LinkSpec {
   std::vector<std::uint32_t> station_mcs;  ///< "ap": by station; empty: `mcs` for all
   std::vector<std::uint32_t> mcs_trace;    ///< MCS one after the other, repeated; empty: steady
   double mcs_period_s = 0.5;
+  /// "pairs": "constant" (`mcs`) or "ideal", ns-3's: the fastest that the newest acknowledgement's
+  /// signal carries almost without errors
+  std::string rate_control = "constant";
+  double rssi_dbm = 0;     ///< the signal at every receiver; 0: as distance says
+  double walk_mps = 0;     ///< one pair: how fast its receiver walks away; 0: all stand still
+  double walk_from_m = 1;  ///< from where
+  std::uint32_t fading_paths = 0;  ///< independent paths whose mean power walkers see; 0: no fading
   double phy_loss = 0;  ///< per MPDU at the receiver's PHY; the MAC repeats it
   double ip_loss = 0;   ///< per packet above the receiver's MAC; nobody below us repeats it
   std::uint32_t mac_queue_frames = 500;
@@ -42,7 +49,7 @@ struct LinkSpec {
 /// FlowSpec: one flow from one node to another.
 struct FlowSpec {
   std::string name;
-  std::string kind = "onehop";     ///< "onehop", "udp", "tcp", "ping"
+  std::string kind = "onehop";     ///< "onehop", "udp", "tcp", "ping", "control" (ping over TCP)
   std::string law = "safe-range";  ///< onehop
   std::string target = "under";    ///< onehop: where in the safe range
   bool has_qcut = false;           ///< onehop: the law inside QCut's gate
@@ -53,7 +60,7 @@ struct FlowSpec {
   std::uint64_t bytes = 0;         ///< 0: without end
   double start_s = 0;
   double stop_s = 0;           ///< 0: at the end
-  double interval_ms = 10;     ///< ping
+  double interval_ms = 10;     ///< ping, control
   bool is_primed = true;       ///< the Block Ack agreements are there before it starts; without,
                                ///< its first frames wait for them, which its round trip shows
   bool is_background = false;  ///< marked CS1, access category BK
@@ -66,6 +73,10 @@ struct FlowSpec {
   double facts_loss = 0;       ///< onehop: share of the readings that are never told
   /// Onehop: "sees" what stands below it and pushes back, or is "blind"
   std::string port = "sees";
+  /// Onehop: datagrams of 64 KB in IP fragments: "none", until the path loses too many
+  /// ("switched", what the program does), or whatever it loses ("kept")
+  std::string fragments = "none";
+  [[nodiscard]] bool is_probe() const { return kind == "ping" || kind == "control"; }
 };
 
 struct RunSpec {
@@ -95,6 +106,7 @@ struct Sample {
   double at_s = 0;
   double goodput_mbps = 0;
   double backlog_kb = 0, target_kb = 0, rate_mbps = 0;
+  double phy_mbps = 0;  ///< of the newest data frame; 0: none yet
 };
 
 struct FlowResult {
@@ -102,7 +114,7 @@ struct FlowResult {
   double goodput_mbps = 0;  ///< file or payload bytes at the receiving application, in the window
   Spread delay;  ///< one way: from leaving our pacer (IP output) to the receiving application
   Spread wait;   ///< what a byte offered at `rate_mbps` waited before the pacer
-  Spread rtt;    ///< ping
+  Spread rtt;    ///< ping, control
   std::uint64_t bytes_delivered = 0;  ///< over the whole run
   std::uint64_t bytes_wrong = 0;
   bool is_complete = false;

@@ -89,6 +89,11 @@ Result<void> read_link(const toml::table& table, const std::string& where, LinkS
                {"station_mcs", numbers(link.station_mcs, 11)},
                {"mcs_trace", numbers(link.mcs_trace, 11)},
                {"mcs_period_s", number(link.mcs_period_s, 0.01, 1e4)},
+               {"rate_control", text(link.rate_control, {"constant", "ideal"})},
+               {"rssi_dbm", number(link.rssi_dbm, -95, -20)},
+               {"walk_mps", number(link.walk_mps, 0.01, 30)},
+               {"walk_from_m", number(link.walk_from_m, 1, 1000)},
+               {"fading_paths", number(link.fading_paths, 1, 64)},
                {"phy_loss", number(link.phy_loss, 0, 0.2)},  // ns-3 3.37 aborts at 30 %
                {"ip_loss", number(link.ip_loss, 0, 0.9)},
                {"mac_queue_frames", number(link.mac_queue_frames, 1, 1e6)},
@@ -118,7 +123,7 @@ Result<void> read_flow(const toml::table& table, const std::string& where, FlowT
   FlowSpec& flow = out.flow;
   return read(table, where,
               {{"name", text(flow.name)},
-               {"kind", text(flow.kind, {"onehop", "udp", "tcp", "ping"})},
+               {"kind", text(flow.kind, {"onehop", "udp", "tcp", "ping", "control"})},
                {"law", text(flow.law)},
                {"target", text(flow.target)},
                {"has_qcut", flag(flow.has_qcut)},
@@ -139,6 +144,7 @@ Result<void> read_flow(const toml::table& table, const std::string& where, FlowT
                {"facts_age_ms", number(flow.facts_age_ms, 0, 1000)},
                {"facts_loss", number(flow.facts_loss, 0, 1)},
                {"port", text(flow.port, {"sees", "blind"})},
+               {"fragments", text(flow.fragments, {"none", "switched", "kept"})},
                {"each_pair", flag(out.is_each_pair)},
                {"stagger_s", number(out.stagger_s, 0, 1e3)},
                {"rate_total_mbps", number(out.rate_total_mbps, 0, 1e5)}});
@@ -159,6 +165,12 @@ Result<void> check_point(const RunSpec& run, const std::string& where) {
                   "802.11ac ends at MCS 9, a Block Ack of 64 and a guard interval of 800 ns");
   if (link.standard == "ax" && link.guard_ns < 800)
     return refuse(where, "guard_ns", "802.11ax begins at 800 ns");
+  if (link.rate_control == "ideal" && (link.topology != "pairs" || !link.mcs_trace.empty()))
+    return refuse(where, "rate_control", "an ideal one is of pairs, and follows no trace of MCS");
+  if (link.walk_mps > 0 && (link.topology != "pairs" || link.pairs != 1 || link.rssi_dbm < 0))
+    return refuse(where, "walk_mps", "one pair walks, and its signal follows from the distance");
+  if (link.fading_paths > 0 && link.walk_mps <= 0)
+    return refuse(where, "fading_paths", "it fades as fast as somebody walks (walk_mps)");
   if (run.flows.empty()) return refuse(where, "flows", "a point without a flow");
   for (const FlowSpec& flow : run.flows) {
     if (flow.pair >= link.pairs)

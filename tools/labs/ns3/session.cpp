@@ -20,6 +20,20 @@ law::LawOptions law_options(const FlowSpec& flow) {
   return {.spec = flow.law, .target = flow.target, .has_qcut = flow.has_qcut};
 }
 
+Ns3Port::Config port_config(const FlowSpec& flow, const Air& air, bool is_blind) {
+  Ns3Port::Config config{.capacity = {static_cast<std::int64_t>(air.read_link().capacity_bytes)},
+                         .is_blind = is_blind};
+  if (flow.fragments == "none") return config;
+  config.frame_bytes_max = wire::datagram_bytes_max;
+  if (flow.fragments == "switched") config.large_frame_bytes = wire::datagram_bytes_max;
+  return config;
+}
+/// A loop ends the large frames of its port where they are lost, and never those that both ends
+/// agreed on as single ones.
+std::size_t agreed_bytes(const FlowSpec& flow, std::size_t frame_bytes) {
+  return flow.fragments == "kept" ? wire::datagram_bytes_max : frame_bytes;
+}
+
 }  // namespace
 
 bool is_law(const FlowSpec& flow, std::string& why) {
@@ -37,19 +51,18 @@ Session::Session(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t 
                  Air& receiver)
     : flow_{flow},
       file_sizes_{flow.bytes == 0 ? endless_bytes : flow.bytes},
-      sender_port_{sender, Bytes{static_cast<std::int64_t>(sender.read_link().capacity_bytes)},
-                   flow.port == "blind"},
-      receiver_port_{receiver,
-                     Bytes{static_cast<std::int64_t>(receiver.read_link().capacity_bytes)}, false},
+      sender_port_{sender, port_config(flow, sender, flow.port == "blind")},
+      receiver_port_{receiver, port_config(flow, receiver, false)},
       facts_{sender, sender_port_, flow_, seed},
       from_disk_{seed, sender_slots},
       to_disk_{seed, receiver_slots},
       ends_{
           sender_port_,
           receiver_port_,
-          {.sender = {.block_slots = sender_slots, .skip_seed = seed}, .frame_bytes = frame_bytes},
+          {.sender = {.block_slots = sender_slots, .skip_seed = seed},
+           .frame_bytes = agreed_bytes(flow, frame_bytes)},
           {.receiver = {.block_slots = receiver_slots, .file_sizes = file_sizes_},
-           .frame_bytes = frame_bytes}} {
+           .frame_bytes = agreed_bytes(flow, frame_bytes)}} {
   ends_.set_law(law_options(flow_));
   ends_.rate->set_source(&facts_);
   if (flow_.rate_mbps > 0) {

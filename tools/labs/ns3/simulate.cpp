@@ -89,7 +89,7 @@ class Run {
   RunResult play() {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> links;
     for (const Flow& flow : flows_)
-      if (flow.spec.kind != "ping")
+      if (!flow.spec.is_probe())
         links.emplace_back(net_.sender_of(flow.spec), net_.receiver_of(flow.spec));
     std::sort(links.begin(), links.end());
     links.erase(std::unique(links.begin(), links.end()), links.end());
@@ -181,9 +181,10 @@ void Run::add(std::uint32_t i) {
                                          flow.spec.rate_mbps, full_bytes, flow.spec.bytes),
             from, start_s, stop_s);
   } else {
-    install(ns3::CreateObject<PingEcho>(there), to, 0, 0);
-    install(ns3::CreateObject<PingSource>(sending, flow.spec.interval_ms, flow.rtt), from, start_s,
-            stop_s);
+    const bool is_tcp = flow.spec.kind == "control";
+    install(ns3::CreateObject<PingEcho>(is_tcp, there), to, 0, 0);
+    install(ns3::CreateObject<PingSource>(is_tcp, sending, flow.spec.interval_ms, flow.rtt), from,
+            start_s, stop_s);
   }
 }
 
@@ -245,6 +246,9 @@ void Run::sample() {
     const std::uint64_t bytes = flow.bytes();
     row.goodput_mbps = static_cast<double>(bytes - flow.bytes_at_sample) * 8e-6 / span_s;
     flow.bytes_at_sample = bytes;
+    const LinkReading link = net_.meter(net_.sender_of(flow.spec))
+                                 .read(net_.mac(net_.receiver_of(flow.spec)));
+    row.phy_mbps = static_cast<double>(link.phy_rate_bps) * 1e-6;
     if (flow.transfer) {
       const TransferState state = flow.transfer->state();
       row.backlog_kb = static_cast<double>(state.backlog_bytes) * 1e-3;
@@ -269,7 +273,7 @@ RunResult Run::collect() {
   out.busy_share = busy_share_;
   std::int64_t airtime_ns = 0;
   for (const Flow& flow : flows_)
-    if (flow.spec.kind != "ping")
+    if (!flow.spec.is_probe())
       airtime_ns += flow.airtime_ns;  // it would count its link's air a second time
   std::uint64_t frames = 0, psdus = 0;
   for (std::uint32_t i = 0; i < net_.size(); ++i) {

@@ -2,7 +2,6 @@
 #include "tools/labs/ns3/wifi_net.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -12,12 +11,7 @@
 #include <ns3/ht-configuration.h>
 #include <ns3/internet-stack-helper.h>
 #include <ns3/ipv4-address-helper.h>
-#include <ns3/mobility-helper.h>
-#include <ns3/mobility-model.h>
 #include <ns3/neighbor-cache-helper.h>
-#include <ns3/pointer.h>
-#include <ns3/position-allocator.h>
-#include <ns3/propagation-loss-model.h>
 #include <ns3/qos-txop.h>
 #include <ns3/queue-size.h>
 #include <ns3/simulator.h>
@@ -30,9 +24,8 @@
 #include <ns3/wifi-helper.h>
 #include <ns3/wifi-mac-helper.h>
 #include <ns3/wifi-mac-queue.h>
-#include <ns3/yans-wifi-channel.h>
-#include <ns3/yans-wifi-helper.h>
 
+#include "tools/labs/ns3/radio.hpp"
 #include "tools/labs/ns3/station_rates.hpp"
 
 namespace onehop::sim {
@@ -50,8 +43,7 @@ constexpr double associated_s = 0.5;  // of an AP's stations; beacons come each 
 constexpr double primer_s = 0.005;
 constexpr std::uint32_t primer_frames = 3, primer_bytes = 200;
 constexpr std::uint16_t primer_protocol = 0x88B5;  // IEEE 802, local experiments: no node listens
-constexpr double circle_m = 1.0;                   // all nodes within 2 m: full signal everywhere
-constexpr double hidden_db = 200;  // of loss between two that do not hear each other
+constexpr std::uint16_t mtu_bytes = 1500;          // Ethernet's, as Linux has it; ns-3's is 2296
 constexpr std::uint32_t fq_codel_frames = 10'240;  // ns-3's default limit
 }  // namespace
 
@@ -139,60 +131,18 @@ std::string WifiNet::mode_name(std::uint32_t mcs) const {
 
 namespace {
 
-/// hide_senders adds to the channel's loss a loss between senders, of which distance knows nothing.
-void hide_senders(ns3::YansWifiChannel& channel, const ns3::NodeContainer& nodes, bool has_router) {
-  const auto is_sender = [&](std::uint32_t i) { return has_router ? i > 0 : i % 2 == 0; };
-  const Ptr<ns3::MatrixPropagationLossModel> loss =
-      ns3::CreateObject<ns3::MatrixPropagationLossModel>();
-  loss->SetDefaultLoss(0);
-  for (std::uint32_t i = 0; i < nodes.GetN(); ++i)
-    for (std::uint32_t j = 0; j < i; ++j)
-      if (is_sender(i) && is_sender(j))
-        loss->SetLoss(nodes.Get(i)->GetObject<ns3::MobilityModel>(),
-                      nodes.Get(j)->GetObject<ns3::MobilityModel>(), hidden_db);
-  ns3::PointerValue distance;
-  channel.GetAttribute("PropagationLossModel", distance);
-  distance.Get<ns3::PropagationLossModel>()->SetNext(loss);
-}
-
-ns3::YansWifiPhyHelper phy_of(const LinkSpec& link, const ns3::NodeContainer& nodes) {
-  ns3::YansWifiPhyHelper phy;
-  const Ptr<ns3::YansWifiChannel> channel = ns3::YansWifiChannelHelper::Default().Create();
-  if (link.hides_senders) hide_senders(*channel, nodes, link.topology == "ap");
-  phy.SetChannel(channel);
-  phy.Set("ChannelSettings",
-          StringValue("{0, " + std::to_string(link.width_mhz) + ", BAND_5GHZ, 0}"));
-  phy.Set("Antennas", UintegerValue(link.streams));
-  phy.Set("MaxSupportedTxSpatialStreams", UintegerValue(link.streams));
-  phy.Set("MaxSupportedRxSpatialStreams", UintegerValue(link.streams));
-  return phy;
-}
-
 ns3::WifiHelper wifi_of(const LinkSpec& link) {
   ns3::WifiHelper wifi;
   wifi.SetStandard(link.standard == "ac" ? ns3::WIFI_STANDARD_80211ac : ns3::WIFI_STANDARD_80211ax);
   return wifi;
 }
 
-void place_in_circle(const ns3::NodeContainer& nodes) {
-  const Ptr<ns3::ListPositionAllocator> positions = ns3::CreateObject<ns3::ListPositionAllocator>();
-  for (std::uint32_t i = 0; i < nodes.GetN(); ++i) {
-    const double angle = 2 * M_PI * i / nodes.GetN();
-    positions->Add(ns3::Vector(circle_m * std::cos(angle), circle_m * std::sin(angle), 0));
-  }
-  ns3::MobilityHelper mobility;
-  mobility.SetPositionAllocator(positions);
-  mobility.Install(nodes);
-}
-
 }  // namespace
 
 void WifiNet::install_pairs() {
-  place_in_circle(nodes_);
+  place(link_, nodes_);
   ns3::WifiHelper wifi = wifi_of(link_);
-  wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager", "DataMode",
-                               StringValue(mode_name(link_.mcs)), "ControlMode",
-                               StringValue("OfdmRate24Mbps"));
+  set_rate(link_, mode_name(link_.mcs), wifi);
   ns3::WifiMacHelper mac;
   mac.SetType("ns3::AdhocWifiMac", "BE_MaxAmpduSize", UintegerValue(link_.ampdu_bytes),
               "BK_MaxAmpduSize", UintegerValue(link_.ampdu_bytes));
@@ -200,7 +150,7 @@ void WifiNet::install_pairs() {
 }
 
 void WifiNet::install_ap() {
-  place_in_circle(nodes_);
+  place(link_, nodes_);
   ns3::WifiHelper wifi = wifi_of(link_);
   const ns3::YansWifiPhyHelper phy = phy_of(link_, nodes_);
   const ns3::Ssid ssid("onehop");
@@ -233,6 +183,7 @@ void WifiNet::install_ap() {
 void WifiNet::set_up_devices() {
   for (std::uint32_t i = 0; i < devices_.GetN(); ++i) {
     const Ptr<ns3::WifiNetDevice> device = ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(i));
+    device->SetMtu(mtu_bytes);
     device->GetHtConfiguration()->SetAttribute("ShortGuardIntervalSupported",
                                                ns3::BooleanValue(link_.guard_ns <= 400));
     if (link_.standard != "ax") continue;

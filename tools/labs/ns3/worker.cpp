@@ -36,7 +36,8 @@ Spread spread_from(const json& j) {
 json flow_json(const FlowResult& f) {
   json series = json::array();
   for (const Sample& s : f.series)
-    series.push_back({s.at_s, s.goodput_mbps, s.backlog_kb, s.target_kb, s.rate_mbps});
+    series.push_back({s.at_s, s.goodput_mbps, s.backlog_kb, s.target_kb, s.rate_mbps,
+                      s.phy_mbps});
   return {{"name", f.name},
           {"goodput_mbps", f.goodput_mbps},
           {"delay", spread_json(f.delay)},
@@ -67,7 +68,7 @@ FlowResult flow_from(const json& j) {
   f.rtt = spread_from(j.at("rtt"));
   for (const json& s : j.at("series"))
     f.series.push_back({s[0].get<double>(), s[1].get<double>(), s[2].get<double>(),
-                        s[3].get<double>(), s[4].get<double>()});
+                        s[3].get<double>(), s[4].get<double>(), s[5].get<double>()});
   return f;
 }
 
