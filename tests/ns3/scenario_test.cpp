@@ -2,7 +2,6 @@
 // Scenario files, metrics, and the table they make. Nothing is simulated.
 #include <catch2/catch.hpp>
 
-#include <cmath>
 #include <filesystem>
 #include <string>
 
@@ -242,14 +241,6 @@ TEST_CASE("metrics: what is missing of files, the slowest of a name, what was sa
   CHECK(*metric_of("throughput_min:far", spec, result) == 3);
   CHECK(*metric_of("backlog_mean", spec, result) == 4);
   CHECK(*metric_of("target_mean", spec, result) == 5);
-}
-
-TEST_CASE("the 95 % interval is Student's", "[ns3]") {
-  CHECK(estimate({}).count == 0);
-  CHECK(estimate({5}).half_width == 0);
-  const Estimate five = estimate({1, 2, 3, 4, 5});
-  CHECK(five.mean == Approx(3));
-  CHECK(five.half_width == Approx(2.776 * std::sqrt(2.5 / 5)));
 }
 
 TEST_CASE("bounds are judged against a number or another row, and failures are no numbers",

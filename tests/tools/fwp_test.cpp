@@ -26,7 +26,7 @@ TEST_CASE("a block-ack window that loses its first frame sends nothing new", "[f
 TEST_CASE("an estimate is the mean and Student's interval", "[fwp]") {
   const Estimate cell = estimate({1.0, 2.0, 3.0});
   CHECK(cell.mean == Approx(2.0));
-  CHECK(cell.half_width == Approx(4.303 / std::sqrt(3.0)));
+  CHECK(cell.half_width == Approx(4.30265 / std::sqrt(3.0)));
   CHECK(estimate({7.0}).half_width == 0);
   CHECK(estimate({}).count == 0);
 }

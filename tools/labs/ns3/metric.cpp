@@ -288,22 +288,4 @@ std::optional<double> metric_of(const std::string& metric, const RunSpec& spec,
   return spread_of(flows, &FlowResult::delay, field);
 }
 
-Estimate estimate(const std::vector<double>& values) {
-  // Student's t, two-sided 95 %, by degrees of freedom from 1 (NIST/SEMATECH e-Handbook,
-  // table 1.3.6.7.2).
-  constexpr std::array t{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
-  constexpr double t_beyond = 2.262;  // more seeds: a little too wide
-  Estimate out{.count = values.size()};
-  if (values.empty()) return out;
-  const auto n = static_cast<double>(values.size());
-  out.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
-  if (values.size() == 1) return out;
-  double squares = 0;
-  for (const double v : values) squares += (v - out.mean) * (v - out.mean);
-  const std::size_t freedom = values.size() - 1;
-  out.half_width =
-      (freedom <= t.size() ? t[freedom - 1] : t_beyond) * std::sqrt(squares / (n - 1) / n);
-  return out;
-}
-
 }  // namespace onehop::sim

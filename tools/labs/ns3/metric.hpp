@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Metrics: one number out of a RunResult, and its mean and 95 % interval over seeds. Pure.
+// Metrics: one number out of a RunResult. Pure.
 //
 // A metric is a word, or WORD:FLOW for the flows of that name only: "throughput", "delay_p95",
 // "throughput:far".
@@ -27,12 +27,5 @@ namespace onehop::sim {
 /// mean_series is the first result with the mean of all in its series of goodput. `results` is not
 /// empty.
 [[nodiscard]] RunResult mean_series(const std::vector<const RunResult*>& results);
-
-struct Estimate {
-  double mean = 0;
-  double half_width = 0;  ///< of the 95 % interval (Student's t); 0 with one value
-  std::size_t count = 0;  ///< 0: not measured
-};
-[[nodiscard]] Estimate estimate(const std::vector<double>& values);
 
 }  // namespace onehop::sim

@@ -1,78 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// write_files(): a table's text, JSON and gnuplot scripts on disk. A script holds its data, so it
-// can be changed and run again.
+// write_files(): a table's text, JSON and gnuplot scripts on disk.
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "tools/labs/ns3/table.hpp"
-#include "tools/labs/plot/gnuplot.hpp"
 #include "tools/labs/plot/gnuplot_string.hpp"
 
 namespace onehop::sim {
 
 namespace {
 
-using plot::in_quotes;  // all names and titles: a scenario is a user's file
-
-Result<void> write(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file{path, std::ios::trunc};
-  file << text;
-  file.close();
-  if (!file) return errno_error(ExitCode::local_file_error, "write " + path.string());
-  return success();
-}
-
-std::string head_of(const Table& table, const std::string& picture, const std::string& y_label,
-                    const std::string& x_label) {
-  return fmt::format(
-      "# {}\n# onehop {}, seeds {} from {}\nset terminal svg size 900,540 dynamic background "
-      "'white'\nset output {}\n"
-      "set title {} noenhanced\nset ylabel {} noenhanced\nset xlabel {} noenhanced\n"
-      "set key outside right noenhanced\nset grid ytics\n",
-      table.command_line, ONEHOP_VERSION, table.scenario.seeds, table.scenario.seed_first,
-      in_quotes(picture), in_quotes(table.scenario.title), in_quotes(y_label), in_quotes(x_label));
-}
-
-/// gnuplot takes the text of a tic for a number's format.
-std::string label_of(const std::string& name) {
-  std::string out;
-  for (const char c : name) out += c == '%' ? std::string{"%%"} : std::string{c};
-  return out;
-}
-
-/// Rows are lines, columns are places on the x axis.
-std::string script_of(const Table& table, const std::string& metric, const std::string& picture) {
-  const Scenario& s = table.scenario;
-  const std::string unit = metric_unit(metric);
-  std::string out =
-      head_of(table, picture, unit.empty() ? metric : metric + " [" + unit + "]", s.x_label);
-  out += "set xtics noenhanced rotate by -20 (";
-  for (std::size_t column = 0; column < s.columns.size(); ++column)
-    out += fmt::format("{}{} {}", column == 0 ? "" : ", ", in_quotes(label_of(s.columns[column])),
-                       column);
-  out += fmt::format(")\nset xrange [-0.5:{}]\nset yrange [0:*]\n",
-                     static_cast<double>(s.columns.size()) - 0.5);
-  std::string plots;
-  for (std::size_t row = 0; row < s.rows.size(); ++row) {
-    std::string data;
-    for (std::size_t column = 0; column < s.columns.size(); ++column) {
-      const Estimate cell = table.cell(metric, row, column);
-      if (cell.count > 0) data += fmt::format("{} {} {}\n", column, cell.mean, cell.half_width);
-    }
-    if (data.empty()) continue;
-    out += fmt::format("$row{} << E\n{}E\n", row, data);
-    plots += fmt::format("{}$row{} using 1:2:3 with yerrorlines title {}",
-                         plots.empty() ? "plot " : ", ", row, in_quotes(s.rows[row]));
-  }
-  return plots.empty() ? std::string{} : out + plots + "\n";
+plot::Chart chart_of(const Table& table, std::string y_label, std::string x_label) {
+  return {.command_line = table.command_line,
+          .title = table.scenario.title,
+          .x_label = std::move(x_label),
+          .y_label = std::move(y_label),
+          .seeds = table.scenario.seeds,
+          .seed_first = table.scenario.seed_first};
 }
 
 /// Where points were sampled: goodput, backlog and target of each row's first flow over time, first
 /// column and seed.
 std::string series_of(const Table& table, const std::string& picture) {
-  std::string out = head_of(table, picture, "goodput [Mbit/s]", "time [s]") +
+  using plot::in_quotes;
+  std::string out = plot::head_of(chart_of(table, "goodput [Mbit/s]", "time [s]"), picture) +
                     "set y2label 'backlog, target [kB]'\nset y2tics\n",
               plots;
   for (std::size_t row = 0; row < table.scenario.rows.size(); ++row) {
@@ -97,36 +47,23 @@ std::string series_of(const Table& table, const std::string& picture) {
 }  // namespace
 
 Result<void> write_files(const Table& table, const std::string& folder, std::string& notice) {
-  const std::filesystem::path base{folder};
-  std::error_code error;
-  std::filesystem::create_directories(base, error);
-  if (error)
-    return Error{ExitCode::local_file_error,
-                 "make the folder " + folder,
-                 error.message(),
-                 {},
-                 error.value()};
-  const std::string& id = table.scenario.id;
-  ONEHOP_TRYV(write(base / (id + ".txt"), text_of(table)));
-  ONEHOP_TRYV(write(base / (id + ".json"), json_of(table).dump(1) + "\n"));
+  const Scenario& s = table.scenario;
   std::vector<std::pair<std::string, std::string>> scripts;
-  const auto picture = [&](const std::string& name) { return id + "-" + name + ".svg"; };
-  for (std::string metric : table.scenario.metrics) {
+  for (const std::string& metric : s.metrics) {
     std::string name = metric;
     for (char& c : name)
       if (c == ':' || c == ' ' || c == '/') c = '-';
-    scripts.emplace_back(name, script_of(table, metric, picture(name)));
+    name.insert(0, s.id + "-");
+    const std::string unit = metric_unit(metric);
+    scripts.emplace_back(
+        name, plot::bars_of(
+                  chart_of(table, unit.empty() ? metric : metric + " [" + unit + "]", s.x_label),
+                  name + ".svg", s.rows, s.columns, [&](std::size_t row, std::size_t column) {
+                    return table.cell(metric, row, column);
+                  }));
   }
-  scripts.emplace_back("time", series_of(table, picture("time")));
-  for (const auto& [name, script] : scripts) {
-    if (script.empty()) continue;
-    const std::string file = id + "-" + name + ".gp";
-    ONEHOP_TRYV(write(base / file, script));
-    ONEHOP_TRY(is_drawn, plot::run_gnuplot(folder, file));
-    if (!is_drawn)
-      notice = "no pictures: gnuplot is not installed (gnuplot-nox); the .gp files are there";
-  }
-  return success();
+  scripts.emplace_back(s.id + "-time", series_of(table, s.id + "-time.svg"));
+  return plot::write_files(folder, s.id, text_of(table), json_of(table).dump(1), scripts, notice);
 }
 
 }  // namespace onehop::sim

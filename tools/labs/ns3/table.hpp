@@ -12,8 +12,12 @@
 #include "tools/labs/ns3/metric.hpp"
 #include "tools/labs/ns3/scenario.hpp"
 #include "tools/labs/ns3/worker.hpp"
+#include "tools/labs/plot/chart.hpp"
 
 namespace onehop::sim {
+
+using plot::estimate;
+using plot::Estimate;
 
 struct Table {
   Scenario scenario;
@@ -42,9 +46,7 @@ struct Judgement {
 [[nodiscard]] std::string text_of(const Table& table);
 [[nodiscard]] nlohmann::json json_of(const Table& table);
 
-/// write_files writes ID.txt, ID.json and for each metric ID-METRIC.gp into `folder` (made if
-/// missing), and lets gnuplot make the pictures if there is one; `notice` then tells if there is
-/// none. Syscalls: file I/O, posix_spawnp, waitpid.
+/// write_files is plot::write_files() with a script for each metric, ID-METRIC.gp.
 [[nodiscard]] Result<void> write_files(const Table& table, const std::string& folder,
                                        std::string& notice);
 

@@ -4,12 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-
-#include "tools/labs/plot/gnuplot.hpp"
 
 namespace onehop::fwp {
 
@@ -17,11 +11,6 @@ using nlohmann::json;
 
 namespace {
 
-// Student's t, two-sided 95 %, by degrees of freedom from 1; beyond the last the normal
-// distribution's.
-constexpr std::array<double, 20> t_95{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
-                                      2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
-                                      2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
 constexpr int digits = 2;
 
 std::string shown(const Estimate& cell) {
@@ -30,59 +19,7 @@ std::string shown(const Estimate& cell) {
              : fmt::format("{:.{}f}", cell.mean, digits);
 }
 
-Result<void> write(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file{path, std::ios::trunc};
-  file << text;
-  file.close();
-  if (!file) return errno_error(ExitCode::local_file_error, "write " + path.string());
-  return success();
-}
-
-/// Rows are lines, columns are places on the x axis. The script holds its data, so it can be
-/// changed and run again.
-std::string script_of(const Table& table, const std::string& picture) {
-  std::string out = fmt::format(
-      "# {}\n# onehop {}, seeds {} from {}\nset terminal svg size 900,540 dynamic background "
-      "'white'\nset output '{}'\n"
-      "set title \"{}\" noenhanced\nset ylabel \"{}\" noenhanced\nset xlabel \"{}\" noenhanced\n"
-      "set key outside right noenhanced\nset grid ytics\nset xtics noenhanced (",
-      table.command_line, ONEHOP_VERSION, table.seeds, table.seed_first, picture, table.title,
-      table.metric, table.x_label);
-  for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    std::string name = table.columns[column];
-    if (const auto at = name.find('%'); at != std::string::npos)
-      name.insert(at, "%");  // a tic's text is a number's format
-    out += fmt::format("{}\"{}\" {}", column == 0 ? "" : ", ", name, column);
-  }
-  out += fmt::format(")\nset xrange [-0.5:{}]\nset yrange [0:*]\n",
-                     static_cast<double>(table.columns.size()) - 0.5);
-  std::string plots;
-  for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    out += fmt::format("$row{} << E\n", row);
-    for (std::size_t column = 0; column < table.columns.size(); ++column)
-      out += fmt::format("{} {} {}\n", column, table.cell(row, column).mean,
-                         table.cell(row, column).half_width);
-    out += "E\n";
-    plots += fmt::format("{}$row{} using 1:2:3 with yerrorlines title \"{}\"",
-                         plots.empty() ? "plot " : ", ", row, table.rows[row].name);
-  }
-  return out + plots + "\n";
-}
-
 }  // namespace
-
-Estimate estimate(const std::vector<double>& values) {
-  Estimate out{.count = values.size()};
-  if (values.empty()) return out;
-  for (const double value : values) out.mean += value / static_cast<double>(values.size());
-  if (values.size() == 1) return out;
-  double squares = 0;
-  for (const double value : values) squares += (value - out.mean) * (value - out.mean);
-  const auto n = static_cast<double>(values.size());
-  const double t = values.size() - 2 < t_95.size() ? t_95[values.size() - 2] : 1.96;
-  out.half_width = t * std::sqrt(squares / (n - 1) / n);
-  return out;
-}
 
 std::vector<Judgement> judge(const Table& table) {
   std::vector<Judgement> out;
@@ -184,23 +121,19 @@ json json_of(const Table& table) {
 }
 
 Result<void> write_files(const Table& table, const std::string& folder, std::string& notice) {
-  const std::filesystem::path base{folder};
-  std::error_code error;
-  std::filesystem::create_directories(base, error);
-  if (error)
-    return Error{ExitCode::local_file_error,
-                 "make the folder " + folder,
-                 error.message(),
-                 {},
-                 error.value()};
-  ONEHOP_TRYV(write(base / (table.id + ".txt"), text_of(table)));
-  ONEHOP_TRYV(write(base / (table.id + ".json"), json_of(table).dump(1) + "\n"));
-  const std::string script = table.id + ".gp";
-  ONEHOP_TRYV(write(base / script, script_of(table, table.id + ".svg")));
-  ONEHOP_TRY(is_drawn, plot::run_gnuplot(folder, script));
-  if (!is_drawn)
-    notice = "no pictures: gnuplot is not installed (gnuplot-nox); the .gp files are there";
-  return success();
+  const plot::Chart chart{.command_line = table.command_line,
+                          .title = table.title,
+                          .x_label = table.x_label,
+                          .y_label = table.metric,
+                          .seeds = table.seeds,
+                          .seed_first = table.seed_first};
+  std::vector<std::string> rows;
+  for (const Row& row : table.rows) rows.push_back(row.name);
+  const std::string script =
+      plot::bars_of(chart, table.id + ".svg", rows, table.columns,
+                    [&](std::size_t row, std::size_t column) { return table.cell(row, column); });
+  return plot::write_files(folder, table.id, text_of(table), json_of(table).dump(1),
+                           {{table.id, script}}, notice);
 }
 
 }  // namespace onehop::fwp

@@ -14,15 +14,12 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/result.hpp"
+#include "tools/labs/plot/chart.hpp"
 
 namespace onehop::fwp {
 
-struct Estimate {
-  double mean = 0;
-  double half_width = 0;  ///< of the 95 % interval (Student's t); 0 with one value
-  std::size_t count = 0;
-};
-[[nodiscard]] Estimate estimate(const std::vector<double>& values);
+using plot::estimate;
+using plot::Estimate;
 
 /// Bound: what must hold in one column, in the rows that it is for.
 struct Bound {
@@ -60,9 +57,7 @@ struct Judgement {
 
 [[nodiscard]] std::string text_of(const Table& table);
 [[nodiscard]] nlohmann::json json_of(const Table& table);
-/// write_files writes ID.txt, ID.json and ID.gp into `folder` (made if missing), and lets gnuplot
-/// make ID.svg if there is one; `notice` tells if there is none. Syscalls: file I/O, posix_spawnp,
-/// waitpid.
+/// write_files is plot::write_files() with one script, ID.gp.
 [[nodiscard]] Result<void> write_files(const Table& table, const std::string& folder,
                                        std::string& notice);
 
