@@ -12,14 +12,6 @@
 
 namespace onehop::session {
 
-std::string_view name_of(Phase phase) noexcept {
-  static constexpr std::array<std::string_view, 7> names{
-      "connecting",   "authenticating", "waiting_for_accept",
-      "proving_path", "transferring",   "verifying",
-      "done"};
-  return names[static_cast<std::size_t>(phase)];
-}
-
 ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept {
   switch (code) {
     case ExitCode::peer_unreachable:

@@ -54,7 +54,6 @@ enum class Phase : std::uint8_t {
   verifying,
   done,
 };
-[[nodiscard]] std::string_view name_of(Phase phase) noexcept;
 
 /// SessionLimits are local; no message changes them. Tests make them short.
 struct SessionLimits {

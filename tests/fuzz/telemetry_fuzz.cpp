@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto* t = std::get_if<watch::Telemetry>(&read.value());
   if (t == nullptr) return 0;
   for (const std::string* text :
-       {&t->phase, &t->peer, &t->interface, &t->io, &t->law, &t->sensor, &t->bottleneck})
+       {&t->peer, &t->interface, &t->io, &t->law, &t->sensor, &t->bottleneck})
     ONEHOP_CHECK(std::ranges::all_of(*text, [](char c) { return c >= ' ' && c <= '~'; }));
   const std::string line = watch::line_of(*t);
   const auto again = watch::read_line(line);

@@ -16,10 +16,10 @@ namespace onehop::tool {
 
 namespace {
 
-api::Progress view_of(std::string phase, std::uint64_t done = 0, std::uint64_t expected = 0,
+api::Progress view_of(api::Phase phase, std::uint64_t done = 0, std::uint64_t expected = 0,
                       Nanos elapsed = {}) {
   api::Progress view;
-  view.phase = std::move(phase);
+  view.phase = phase;
   view.bytes_done = done;
   view.bytes_expected = expected;
   view.elapsed_ns = elapsed.count();
@@ -31,7 +31,8 @@ api::Progress view_of(std::string phase, std::uint64_t done = 0, std::uint64_t e
 
 TEST_CASE("the progress line fits into 80 columns with all that it has to tell",
           "[tools][progress]") {
-  for (const char* phase : {"transferring", "verifying", "done"})
+  for (const api::Phase phase :
+       {api::Phase::transferring, api::Phase::verifying, api::Phase::done})
     for (const std::uint64_t total :
          {1ULL, 999ULL, 9'990'000ULL, 1'073'741'824ULL, 999'400'000'000'000ULL})
       for (const std::uint64_t permille : {0U, 1U, 500U, 999U, 1000U})
@@ -45,7 +46,7 @@ TEST_CASE("the progress line fits into 80 columns with all that it has to tell",
               const std::string line = ProgressLine::line(view, 80);
               CAPTURE(line);
               CHECK(line.size() < 80);
-              CHECK(line.starts_with(phase));
+              CHECK(line.starts_with(name_of(phase)));
               for (const char* word : {" % of ", "  now ", "  ETA "})
                 CHECK(line.find(word) != std::string::npos);
               CHECK(line.find(files == 1 ? "  avg "
@@ -56,7 +57,7 @@ TEST_CASE("the progress line fits into 80 columns with all that it has to tell",
 }
 
 TEST_CASE("the progress line says what was measured", "[tools][progress]") {
-  api::Progress view = view_of("transferring", 512'000'000, 1'073'741'824, 7s);
+  api::Progress view = view_of(api::Phase::transferring, 512'000'000, 1'073'741'824, 7s);
   view.eta_seconds = 8;
   view.goodput_bps = 601'000'000;
   CHECK(ProgressLine::line(view, 80) ==
@@ -73,23 +74,23 @@ TEST_CASE("the progress line says what was measured", "[tools][progress]") {
   view.eta_seconds.reset();
   CHECK(ProgressLine::line(view, 80) ==
         "transferring  48 % of 1.07 GB  1200/123k+ files  now 601 Mbit/s  ETA -:--");
-  api::Progress last = view_of("verifying", 1'073'741'824, 1'073'741'824, 15s);
+  api::Progress last = view_of(api::Phase::verifying, 1'073'741'824, 1'073'741'824, 15s);
   last.eta_seconds = 0;
   CHECK(ProgressLine::line(last, 80) ==
         "verifying  99 % of 1.07 GB  now 0 bit/s  avg 573 Mbit/s  ETA 0:00");
   last.eta_seconds = 400'000;
   CHECK(ProgressLine::line(last, 80).ends_with("  ETA -:--"));
-  api::Progress empty = view_of("transferring", 0, 0, 1s);
+  api::Progress empty = view_of(api::Phase::transferring, 0, 0, 1s);
   empty.files_done = 1;
   empty.files_total = 4;
   CHECK(ProgressLine::line(empty, 80) ==
         "transferring  25 % of 0 B  1/4 files  now 0 bit/s  ETA -:--");
-  CHECK(ProgressLine::line(view_of("waiting_for_accept"), 80) == "waiting for accept");
+  CHECK(ProgressLine::line(view_of(api::Phase::waiting_for_accept), 80) == "waiting for accept");
 }
 
 TEST_CASE("a narrow terminal loses the average first and the time that is left last",
           "[tools][progress]") {
-  api::Progress view = view_of("transferring", 512'000'000, 1'073'741'824, 7s);
+  api::Progress view = view_of(api::Phase::transferring, 512'000'000, 1'073'741'824, 7s);
   view.eta_seconds = 8;
   CHECK(ProgressLine::line(view, 60) == "transferring  48 % now 0 bit/s  ETA 0:08");
   CHECK(ProgressLine::line(view, 40) == " 48 % now 0 bit/s  ETA 0:08");
@@ -97,7 +98,7 @@ TEST_CASE("a narrow terminal loses the average first and the time that is left l
   CHECK(ProgressLine::line(view, 10) == "ETA 0:08");
   for (std::size_t columns = 0; columns < 130; ++columns) {
     CHECK(ProgressLine::line(view, columns).size() < std::max<std::size_t>(columns, 1));
-    CHECK(ProgressLine::line(view_of("waiting_for_accept"), columns).size() <
+    CHECK(ProgressLine::line(view_of(api::Phase::waiting_for_accept), columns).size() <
           std::max<std::size_t>(columns, 1));
   }
 }

@@ -11,8 +11,8 @@ namespace onehop::watch {
 inline Telemetry sample_telemetry() {
   Telemetry t{.pid = 4711,
               .role = api::Role::sending,
+              .phase = api::Phase::transferring,
               .version = "0.1.0",
-              .phase = "transferring",
               .peer = "192.168.49.1",
               .interface = "wlan0",
               .io = "udp",

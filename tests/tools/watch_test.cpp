@@ -261,7 +261,7 @@ TEST_CASE("before a session there is a title and no empty bars", "[tools][watch]
   Telemetry t;
   t.pid = 12;
   t.role = api::Role::receiving;
-  t.phase = "listening";
+  t.phase = api::Phase::listening;
   const auto lines =
       lines_in(picture(t, {.columns = 80, .rows = 24, .is_utf8 = false, .has_color = false}));
   REQUIRE(lines.size() == 2);

@@ -273,13 +273,14 @@ void Frontend::on(const api::Progress&) {
     is_progress_waiting_ = false;
     newest_ = arrived_;
   }
-  const std::string& phase = newest_.phase;
+  using enum api::Phase;
+  const api::Phase phase = newest_.phase;
   const bool is_sender = newest_.role == api::Role::sending;
-  wait_for(is_sender && phase == "connecting"           ? "waiting for " + to_ + " ..."
-           : is_sender && phase == "waiting_for_accept" ? "waiting for the answer there ..."
+  wait_for(is_sender && phase == connecting           ? "waiting for " + to_ + " ..."
+           : is_sender && phase == waiting_for_accept ? "waiting for the answer there ..."
                                                         : "");
   // Before there is a data path people are asked for things, on the same line.
-  if (phase == "proving_path" || phase == "transferring" || phase == "verifying")
+  if (phase == proving_path || phase == transferring || phase == verifying)
     progress_.update(newest_);
   else if (waiting_.empty())
     progress_.finish();
@@ -325,13 +326,13 @@ void Frontend::say_link_and_cap() {
   const bool is_down = newest_.link_down_ns.has_value();
   if (std::exchange(is_link_down_said_, is_down) != is_down && !progress_.is_drawing())
     reporter_.say(is_down ? "link down: goes on by itself when it is up" : "link up again");
-  const bool is_limit = newest_.cap == "max_rate" || newest_.cap == "max_rate_there";
+  const bool is_ours = newest_.cap == api::Cap::max_rate;
+  const bool is_limit = is_ours || newest_.cap == api::Cap::max_rate_there;
   if (!is_limit || !newest_.rate_bps || !caps_said_.insert(newest_.cap).second) return;
   progress_.finish();
   reporter_.say(fmt::format("held at {} by {}", format_rate(bit_per_s(*newest_.rate_bps)),
-                            newest_.cap == "max_rate"
-                                ? "--max-rate"
-                                : "the receiver: its --max-rate, or other sessions there"));
+                            is_ours ? "--max-rate"
+                                    : "the receiver: its --max-rate, or other sessions there"));
 }
 
 void Frontend::on(const api::Error& error) {

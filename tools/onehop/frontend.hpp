@@ -103,7 +103,7 @@ class Frontend {
   std::string waiting_;  // what is waited for, as people read it; empty: nothing
   boost::asio::steady_timer waiting_timer_;  // until it is said
   bool is_waiting_said_ = false, is_link_down_said_ = false, has_code_ = false;
-  std::set<std::string> caps_said_;
+  std::set<api::Cap> caps_said_;
   const std::string report_file_;
   const bool is_pairing_, is_service_, is_verbose_, has_all_files_;
   std::optional<Network> network_;

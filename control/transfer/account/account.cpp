@@ -219,7 +219,7 @@ void Account::tick(Instant now, std::uint64_t bytes, const rate::RateState& stat
   if (!has_data() || now - interval_at_ < interval_period) return;
   const Bytes step{static_cast<std::int64_t>(bytes - interval_bytes_)};
   events_.emit(api::Interval{.t_ns = (now - first_data_at).count(),
-                             .phase = std::string{session::name_of(phase_at(bytes))},
+                             .phase = phase_of(phase_at(bytes)),
                              .bytes_total = bytes,
                              .files_done = files_done,
                              .files_total = files_total(),

@@ -24,6 +24,13 @@ namespace onehop::transfer {
 /// name_of is the word of a scope in events.
 [[nodiscard]] const char* name_of(QueueScope scope);
 
+/// phase_of is the phase as events name it.
+[[nodiscard]] constexpr api::Phase phase_of(session::Phase phase) noexcept {
+  static_assert(static_cast<int>(session::Phase::done) ==
+                static_cast<int>(api::Phase::done));  // in the same order
+  return static_cast<api::Phase>(phase);
+}
+
 class Account {
  public:
   Account(const Events& events, const Settings& settings, api::Role role);

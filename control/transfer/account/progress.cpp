@@ -36,16 +36,16 @@ api::Buffer view_of(const law::BufferRow& row, const QueueTelemetry& queue, cons
 }
 
 /// What sets the rate of `state`, whose bottleneck is a cap.
-const char* cap_of(const rate::RateState& state, const std::string& law, BytesPerSecond rate_max) {
+api::Cap cap_of(const rate::RateState& state, const std::string& law, BytesPerSecond rate_max) {
   const law::LawTrace& trace = state.law;
   const auto holds = [&](BytesPerSecond cap) {
     constexpr Gain rounding{970};  // what is granted went through payload and frames
     return cap > BytesPerSecond{0} && cap * rounding <= state.grant.rate;
   };
-  if (holds(rate_max)) return "max_rate";
-  if (holds(state.path.rate_offer)) return "max_rate_there";
-  if (trace.details.loss_cap && holds(*trace.details.loss_cap)) return "loss";
-  return law.starts_with("fixed") ? "law" : "airtime";
+  if (holds(rate_max)) return api::Cap::max_rate;
+  if (holds(state.path.rate_offer)) return api::Cap::max_rate_there;
+  if (trace.details.loss_cap && holds(*trace.details.loss_cap)) return api::Cap::loss;
+  return law.starts_with("fixed") ? api::Cap::law : api::Cap::airtime;
 }
 
 /// The law's own quantities, by their names in the trace.
@@ -71,8 +71,7 @@ api::Progress DataPath::progress() const {
   t.pid = ::getpid();
   t.role = facts.role;
   t.version = ONEHOP_VERSION;
-  t.phase =
-      session::name_of(account.has_data() ? account.phase_at(bytes_arrived()) : account.phase);
+  t.phase = phase_of(account.has_data() ? account.phase_at(bytes_arrived()) : account.phase);
   t.peer = facts.peer;
   t.interface = facts.interface;
   t.io = facts.io_used;
@@ -84,7 +83,7 @@ api::Progress DataPath::progress() const {
   const bool is_idle = !is_running && !account.has_data() && !is_sending;
   if (is_idle &&
       (account.phase == session::Phase::connecting || account.phase == session::Phase::done))
-    t.phase = "listening";
+    t.phase = api::Phase::listening;
   t.bytes_expected = account.bytes_to_arrive();
   if (account.has_data()) {
     const Instant until = is_running || account.ended_at == Instant{} ? now : account.ended_at;

@@ -52,6 +52,33 @@ enum class Role : std::uint8_t { sending, receiving };
   return role == Role::sending ? "send" : "recv";
 }
 
+/// Phase: what a session does. listening: there is none.
+enum class Phase : std::uint8_t {
+  connecting,
+  authenticating,
+  waiting_for_accept,
+  proving_path,
+  transferring,
+  verifying,
+  done,
+  listening
+};
+[[nodiscard]] constexpr std::string_view name_of(Phase phase) noexcept {
+  constexpr std::array<std::string_view, 8> names{
+      "connecting",   "authenticating", "waiting_for_accept", "proving_path",
+      "transferring", "verifying",      "done",               "listening"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+/// Cap: what holds the rate below what the link would take. max_rate_there: what the receiver
+/// offers; law: its fixed rate.
+enum class Cap : std::uint8_t { none, max_rate, max_rate_there, airtime, loss, law };
+[[nodiscard]] constexpr std::string_view name_of(Cap cap) noexcept {
+  constexpr std::array<std::string_view, 6> names{"none",    "max_rate", "max_rate_there",
+                                                  "airtime", "loss",     "law"};
+  return names[static_cast<std::size_t>(cap)];
+}
+
 /// Found: the totals of all that is sent. It comes later where the sender starts before it has
 /// scanned the whole tree.
 struct Found {
@@ -149,7 +176,8 @@ struct Progress {
   std::int64_t pid = 0;
   std::uint64_t session = 0;  ///< of a service: which one it is
   Role role = Role::sending;
-  std::string version, phase, peer, interface, io, io_mode, law, repair, link_source;
+  Phase phase = Phase::connecting;
+  std::string version, peer, interface, io, io_mode, law, repair, link_source;
   std::int64_t t_ns = 0;        ///< CLOCK_MONOTONIC
   std::int64_t elapsed_ns = 0;  ///< since the first data frame; 0: none yet
   std::uint64_t bytes_done = 0, bytes_expected = 0;
@@ -161,7 +189,7 @@ struct Progress {
   std::optional<std::int64_t> rate_bps;  ///< granted; sending
   std::int64_t backlog_max_bytes = 0;
   std::string bottleneck;  ///< now; sending
-  std::string cap;  ///< which, where that is one: max_rate, max_rate_there, airtime, loss, law
+  Cap cap = Cap::none;     ///< which, where that is one
   std::optional<std::int64_t> link_down_ns;  ///< for so long; none: the link is up
   /// Sending: permille of the last 2 s for which each bottleneck was the limit.
   std::map<std::string, std::int64_t> bottleneck_permille;
@@ -179,7 +207,7 @@ struct Progress {
 /// Interval: once a second while data flows.
 struct Interval {
   std::int64_t t_ns = 0;  ///< since the first data frame
-  std::string phase;
+  Phase phase = Phase::connecting;
   std::uint64_t bytes_total = 0;
   std::uint64_t files_done = 0, files_total = 0;  ///< as in Progress, and so the next two
   bool is_all_known = false;

@@ -54,8 +54,9 @@ Result<std::vector<Candidate>> connect_all(const WatchOptions& options) {
 std::string summary(const watch::Telemetry& t) {
   const std::string way =
       t.peer.empty()
-          ? t.phase
-          : fmt::format("{} {}, {}", t.role == api::Role::sending ? "to" : "from", t.peer, t.phase);
+          ? std::string{name_of(t.phase)}
+          : fmt::format("{} {}, {}", t.role == api::Role::sending ? "to" : "from", t.peer,
+                        name_of(t.phase));
   return fmt::format("{}, {} of {}, {}", way, format_bytes(t.bytes_done),
                      format_bytes(t.bytes_expected), format_rate(bit_per_s(t.goodput_bps)));
 }

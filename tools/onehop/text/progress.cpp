@@ -60,7 +60,7 @@ std::string ProgressLine::line(const api::Progress& view, std::size_t columns) {
     return fmt::format("link down for {}, goes on by itself",
                        format_span(static_cast<double>(*view.link_down_ns) / 1e9))
         .substr(0, columns == 0 ? 0 : columns - 1);
-  std::string phase = view.phase;
+  std::string phase{name_of(view.phase)};
   std::ranges::replace(phase, '_', ' ');
   if ((view.bytes_expected == 0 && view.files_total == 0) || view.elapsed_ns <= 0)
     return phase.substr(0, columns == 0 ? 0 : columns - 1);

@@ -88,7 +88,7 @@ Json json_of(const api::PortOpened& opened) {
 
 Json json_of(const api::Interval& interval) {
   return {{"t_ns", interval.t_ns},
-          {"phase", interval.phase},
+          {"phase", name_of(interval.phase)},
           {"bytes_total", interval.bytes_total},
           {"files_done", interval.files_done},
           {"files_total", interval.files_total},

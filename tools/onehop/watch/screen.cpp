@@ -73,7 +73,7 @@ Line title(const Telemetry& t, const ScreenOptions& o) {
     text += fmt::format("  {} {}", t.role == api::Role::sending ? "to" : "from", t.peer);
   if (!t.interface.empty()) text += " over " + t.interface;
   if (!t.io.empty()) text += ", " + t.io + (t.io_mode.empty() ? "" : "/" + t.io_mode);
-  std::string phase = t.phase;
+  std::string phase{name_of(t.phase)};
   std::ranges::replace(phase, '_', ' ');
   return justify({{fmt::format("onehop {}", name_of(t.role)), Style::strong}, {text}},
                  {{phase, Style::strong}}, o.columns, keep_title);
@@ -83,7 +83,7 @@ Line progress(const Telemetry& t, const ScreenOptions& o) {
   const double share =
       std::min(1.0, static_cast<double>(t.bytes_done) / static_cast<double>(t.bytes_expected));
   // 100 % is for what is verified and on disk.
-  const double shown = t.phase == "done" ? 100 : std::min(99.0, 100 * share);
+  const double shown = t.phase == api::Phase::done ? 100 : std::min(99.0, 100 * share);
   std::string text = fmt::format(" {:3.0f} %  {} of {}", shown, format_bytes(t.bytes_done),
                                  format_bytes(t.bytes_expected));
   if (t.files_total > 1) text += "  " + files_text(t.files_done, t.files_total, t.is_all_known);
@@ -257,11 +257,14 @@ std::string words_of(const Telemetry& t) {
   if (bottleneck == "source") return "this machine: no data is ready to be sent";
   if (bottleneck != "cap") return "none yet";
   const std::string at = t.rate_bps ? ", " + format_rate(bit_per_s(*t.rate_bps)) : "";
-  if (t.cap == "max_rate") return "a cap: --max-rate" + at;
-  if (t.cap == "max_rate_there") return "a cap: what the receiver takes" + at;
-  if (t.cap == "airtime") return "a cap: our share of the air" + at;
-  if (t.cap == "loss") return "a cap: loss by overload" + at;
-  if (t.cap == "law") return "a cap: the law's fixed rate" + at;
+  switch (t.cap) {
+    case api::Cap::max_rate: return "a cap: --max-rate" + at;
+    case api::Cap::max_rate_there: return "a cap: what the receiver takes" + at;
+    case api::Cap::airtime: return "a cap: our share of the air" + at;
+    case api::Cap::loss: return "a cap: loss by overload" + at;
+    case api::Cap::law: return "a cap: the law's fixed rate" + at;
+    case api::Cap::none: break;
+  }
   return "a cap";
 }
 

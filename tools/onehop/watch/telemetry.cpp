@@ -95,12 +95,13 @@ class Reader {
   std::string maybe_text(const char* key) {
     return find(key) == nullptr ? std::string{} : text(key);
   }
-  api::Role role(const char* key) {
-    using enum api::Role;
-    const std::string word = text(key);
-    if (word == name_of(receiving)) return receiving;
-    if (word != name_of(sending)) fail(key, "is neither send nor recv");
-    return sending;
+  template <class E>
+  E word(const char* key, E last) {
+    const std::string found = text(key);
+    for (int i = 0; i <= static_cast<int>(last); ++i)
+      if (found == name_of(static_cast<E>(i))) return static_cast<E>(i);
+    fail(key, "is a word that this version does not know");
+    return {};
   }
   std::uint64_t count(const char* key) { return static_cast<std::uint64_t>(number(key)); }
   std::map<std::string, std::int64_t> shares(const char* key) {
@@ -174,10 +175,10 @@ Result<Message> read_telemetry(const Json& json) {
   Reader r{json};
   Telemetry t;
   t.pid = r.number("pid", 1);
-  t.role = r.role("role");
+  t.role = r.word("role", api::Role::receiving);
   t.version = r.text("version");
   t.t_ns = r.number("t_ns");
-  t.phase = r.text("phase");
+  t.phase = r.word("phase", api::Phase::listening);
   t.peer = r.maybe_text("peer");
   t.interface = r.text("interface");
   t.io = r.text("io");
@@ -196,7 +197,7 @@ Result<Message> read_telemetry(const Json& json) {
   t.rate_bps = r.maybe_number("rate_bps");
   t.backlog_max_bytes = r.maybe_number("backlog_max_bytes").value_or(0);
   t.bottleneck = r.maybe_text("bottleneck");
-  t.cap = r.maybe_text("cap");
+  if (r.find("cap") != nullptr) t.cap = r.word("cap", api::Cap::law);
   t.link_down_ns = r.maybe_number("link_down_ns");
   t.bottleneck_permille = r.shares("bottleneck_permille");
   t.is_degraded = r.find("is_degraded") != nullptr && r.flag("is_degraded");
@@ -236,7 +237,7 @@ std::string line_of(const Telemetry& t) {
                {"role", name_of(t.role)},
                {"version", t.version},
                {"t_ns", t.t_ns},
-               {"phase", t.phase},
+               {"phase", name_of(t.phase)},
                {"peer", t.peer.empty() ? nothing : Json(t.peer)},
                {"interface", t.interface},
                {"io", t.io},
@@ -255,7 +256,7 @@ std::string line_of(const Telemetry& t) {
                {"rate_bps", is_sending ? or_null(t.rate_bps) : nothing},
                {"backlog_max_bytes", is_sending ? Json(t.backlog_max_bytes) : nothing},
                {"bottleneck", is_sending ? Json(t.bottleneck) : nothing},
-               {"cap", t.cap.empty() ? nothing : Json(t.cap)},
+               {"cap", t.cap == api::Cap::none ? nothing : Json(name_of(t.cap))},
                {"link_down_ns", or_null(t.link_down_ns)},
                {"bottleneck_permille", is_sending ? Json(t.bottleneck_permille) : nothing},
                {"is_degraded", is_sending ? Json(t.is_degraded) : nothing},
