@@ -6,12 +6,8 @@
 // Where AF_XDP sends, the cases of a changing link are not taken from the suite: an XSK keeps its
 // frames while the link is down, where UDP refuses them. tests/xdp/afxdp_queue_lab_test.cpp has
 // them (N9, N10).
-#include <poll.h>
-
-#include <algorithm>
-
-#include "engine/base/time.hpp"
 #include "engine/port/udp_port.hpp"
+#include "tests/contract/pairs.hpp"
 #include "tests/xdp/xdp_lab.hpp"
 #include "xdp/afxdp_port.hpp"
 
@@ -31,14 +27,8 @@ namespace onehop::test {
 
 inline constexpr std::uint16_t pair_port = 7411;
 
-template <class T>
-T take(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(result).value();
-}
-
 template <class A, class B>
-struct XdpPairBase {
+struct XdpPairBase : RealTime {
   static const char* skip_reason() {
     return has_root() ? nullptr : "network namespaces and XDP programs need root";
   }
@@ -46,25 +36,16 @@ struct XdpPairBase {
       : lab{options}, family{family_used} {}
   A& a() { return *a_; }
   B& b() { return *b_; }
-  Instant now() const { return monotonic_now(); }
-  void pass(Nanos span) {
-    (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms)));
-  }
-  template <class P>
-  Instant wait(P& port, Instant deadline, bool is_rx_wanted) {
-    (void)port.wait(deadline, is_rx_wanted);
-    return now();
-  }
   std::unique_ptr<AfXdpPort> open_xdp(Host host, XdpMode mode) {
     AfXdpConfig config = lab.config(host, family, pair_port, mode);
     config.tx_frames = 512;  // a slow link empties it in the suite's time
-    auto port = take(lab.open(host, config));
+    auto port = take_or_throw(lab.open(host, config));
     port->update_path(lab.path(host, family, pair_port, pair_port));
     return port;
   }
   std::unique_ptr<UdpPort> open_udp(Host host, wire::Ecn ecn) {
     const InNetns inside{lab.netns(host)};
-    auto port = take(UdpPort::open(
+    auto port = take_or_throw(UdpPort::open(
         {.local = lab.address(host, family, pair_port), .sndbuf_bytes = 256 << 10, .ecn = ecn}));
     const Endpoint other = lab.address(host == Host::a ? Host::b : Host::a, family, pair_port);
     if (!port->connect(other)) throw std::runtime_error("connect");

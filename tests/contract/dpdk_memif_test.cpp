@@ -2,12 +2,8 @@
 // The port contract on two DPDK ports joined by net_memif, both in this process, without root and
 // without huge pages. DPDK owns such a link whole: the ports find each other's link address
 // themselves.
-#include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
-
-#include "engine/base/time.hpp"
 #include "tests/contract/dpdk_pair.hpp"
 
 namespace onehop::test {
@@ -19,9 +15,8 @@ struct MemifPair6;
 
 namespace onehop::test {
 
-struct MemifPair4 {
+struct MemifPair4 : RealTime {
   static constexpr Abilities abilities{.can_mark = true};
-  static const char* skip_reason() { return nullptr; }
 
   explicit MemifPair4(bool is_ipv6 = false) : is_ipv6_{is_ipv6} {
     // The control connection's addresses label the frames; here both ends have the same one, as
@@ -43,14 +38,6 @@ struct MemifPair4 {
   }
   DpdkPort& a() { return *a_->port; }
   DpdkPort& b() { return *b_->port; }
-  Instant now() const { return monotonic_now(); }
-  void pass(Nanos span) {
-    (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms)));
-  }
-  Instant wait(DpdkPort& port, Instant deadline, bool is_rx_wanted) {
-    (void)port.wait(deadline, is_rx_wanted);
-    return now();
-  }
   void mark_ce() { a().update_path(path(a(), b(), wire::Ecn::ce)); }
 
  private:

@@ -4,19 +4,13 @@
 #pragma once
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include "engine/port/dpdk/dpdk_port.hpp"
 #include "tests/contract/dpdk_plug.hpp"
+#include "tests/contract/pairs.hpp"
 
 namespace onehop::test {
-
-template <class T>
-T take_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(result).value();
-}
 
 inline dpdk::Eal& eal() {
   static const std::unique_ptr<dpdk::Eal> started = [] {

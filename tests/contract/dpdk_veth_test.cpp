@@ -6,7 +6,6 @@
 // The cases of a slow and of a changing link are not taken: net_af_xdp waits in the kernel for a
 // full queue, and keeps its frames while the link is down.
 #include <net/if.h>
-#include <poll.h>
 
 #include <algorithm>
 
@@ -59,21 +58,12 @@ struct VethEnd {
   Fd link;
 };
 
-struct VethBase {
+struct VethBase : RealTime {
   static constexpr Abilities abilities{.can_mark = true};
   static const char* skip_reason() {
     return has_root() ? nullptr : "network namespaces and XDP programs need root";
   }
   explicit VethBase(Family family_used) : family{family_used} {}
-  Instant now() const { return monotonic_now(); }
-  void pass(Nanos span) {
-    (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms)));
-  }
-  template <class P>
-  Instant wait(P& port, Instant deadline, bool is_rx_wanted) {
-    (void)port.wait(deadline, is_rx_wanted);
-    return now();
-  }
   std::unique_ptr<UdpPort> open_udp(Host host, wire::Ecn ecn) {
     const InNetns inside{lab.netns(host)};
     auto port =

@@ -10,6 +10,7 @@
 
 #include "engine/base/time.hpp"
 #include "engine/port/udp_port.hpp"
+#include "tests/contract/pairs.hpp"
 #include "tests/support/net_namespace.hpp"
 
 namespace onehop::test {
@@ -27,28 +28,13 @@ inline Endpoint address(const char* text, std::uint16_t port) {
   return {*IpAddress::parse(text), port};
 }
 
-template <class T>
-T take(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(result).value();
-}
-
-struct UdpPairBase {
-  static const char* skip_reason() { return nullptr; }
+struct UdpPairBase : RealTime {
   UdpPort& a() { return *a_; }
   UdpPort& b() { return *b_; }
-  Instant now() const { return monotonic_now(); }
-  void pass(Nanos span) {
-    (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms)));
-  }
-  Instant wait(UdpPort& port, Instant deadline, bool is_rx_wanted) {
-    (void)port.wait(deadline, is_rx_wanted);
-    return now();
-  }
   void join(const char* a_text, const char* b_text) {
-    if (!a_->connect(address(b_text, take(b_->local_port()))))
+    if (!a_->connect(address(b_text, take_or_throw(b_->local_port()))))
       throw std::runtime_error("connect a");
-    if (!b_->connect(address(a_text, take(a_->local_port()))))
+    if (!b_->connect(address(a_text, take_or_throw(a_->local_port()))))
       throw std::runtime_error("connect b");
   }
   std::unique_ptr<UdpPort> a_;
@@ -58,8 +44,8 @@ struct UdpPairBase {
 struct LoopbackPair4 : UdpPairBase {
   static constexpr Abilities abilities{};
   explicit LoopbackPair4(const char* text = "127.0.0.1") {
-    a_ = take(UdpPort::open({.local = address(text, 0)}));
-    b_ = take(UdpPort::open({.local = address(text, 0)}));
+    a_ = take_or_throw(UdpPort::open({.local = address(text, 0)}));
+    b_ = take_or_throw(UdpPort::open({.local = address(text, 0)}));
     join(text, text);
   }
 };
@@ -91,7 +77,7 @@ struct VethPair : UdpPairBase {
     b_.reset();
     const auto port_of = [&](NetNamespace& ns, const char* text) {
       return ns.inside([&] {
-        return take(
+        return take_or_throw(
             UdpPort::open({.local = address(text, 0), .sndbuf_bytes = 256 << 10, .ecn = ecn}));
       });
     };

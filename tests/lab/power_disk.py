@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from program import PATIENCE, Skip, check
+from program import PATIENCE, Skip, check, run
 
 SECTOR_BYTES = 4096
 IMAGE_BYTES = 1 << 30
@@ -27,13 +27,6 @@ MKFS = {"ext4": ["mkfs.ext4", "-q", "-F", "-b", str(SECTOR_BYTES), "-E",
                  "lazy_itable_init=0,lazy_journal_init=0"],
         "xfs": ["mkfs.xfs", "-q", "-f", "-s", f"size={SECTOR_BYTES}"]}
 MODES = ("nothing", "prefix", "sectors")
-
-
-def run(*command) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          timeout=PATIENCE)
-    check(done.returncode == 0, f"{command}: {done.stderr.strip()}")
-    return done.stdout.strip()
 
 
 def wait_until(condition, claim) -> None:

@@ -297,6 +297,13 @@ def digest(path) -> Any:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def run(*command) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          timeout=PATIENCE)
+    check(done.returncode == 0, f"{command}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
 def main(namespace, needs_root=True) -> Any:
     """main runs the test functions of a module: FILE ONEHOP [WORD]; a word picks tests by name."""
     if needs_root and os.geteuid() != 0:

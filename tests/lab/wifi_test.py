@@ -25,10 +25,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from lab_world import NAME, PROGRAM, check, lab, profile_file, run
 from program import main
 
-NAME = f"wifitest{os.getpid()}"
-PROGRAM = Path(sys.argv[1]).resolve()
 SECONDS = 1.5
 # Programs on the first core, the control process is on the last.
 FLOOD = r"""
@@ -60,20 +59,6 @@ print((end - begin) * 1472 * 8 / (end_at - begin_at) / 1e6)
 """
 
 
-def check(condition, claim) -> None:
-    if not condition:
-        raise AssertionError(claim)
-
-
-def lab(*arguments, **options) -> subprocess.CompletedProcess[Any]:
-    return subprocess.run([PROGRAM, "lab", *arguments], capture_output=True, text=True, timeout=60,
-                          **options)
-
-
-def run(profile, *command, on="a") -> subprocess.CompletedProcess[Any]:
-    return lab("run", "--name", NAME, "--profile", profile, "--on", on, "--", *command)
-
-
 def report_of(done) -> tuple[float, bool]:
     """report_of reads what the control process says at the end: the model's own goodput, and
     whether it trusts the run."""
@@ -84,14 +69,8 @@ def report_of(done) -> tuple[float, bool]:
     return float(model[1]), "trusted: yes" in done.stderr
 
 
-def own_profile(folder, text) -> str:
-    path = Path(folder, "own.toml")
-    path.write_text(text)
-    return str(path)
-
-
 def check_goodput(profile, *gso) -> Any:
-    done = run(profile, sys.executable, "-c", FLOOD, NAME, str(SECONDS), *gso)
+    done = run(profile, sys.executable, "-c", FLOOD, NAME, str(SECONDS), *gso, on="a")
     check(done.returncode == 0, done.stderr)
     goodput, (model, is_trusted) = float(done.stdout), report_of(done)
     print(
@@ -121,7 +100,7 @@ def test_aggregates_of_256_frames_carry_more_and_what_the_model_says(_) -> None:
             "[wifi]\nstandard = 'ax'\nwidth_mhz = 80\nblock_ack = 256\naggregate_bytes = "
             "4194304\nqueue_frames = 2000\n"
         )
-        report = check_goodput(own_profile(folder, text), "gso")
+        report = check_goodput(profile_file(folder, text), "gso")
     frames, exchanges = (
         int(value) for value in re.search(r"a: (\d+) frames in (\d+) exchanges", report).groups())
     check(frames / exchanges > 100,
@@ -209,7 +188,7 @@ def test_without_its_control_process_nothing_passes(_) -> None:
 
 def test_a_run_whose_control_process_died_fails(_) -> None:
     killer = f"kill -9 $(head -1 /run/onehop-lab/{NAME}.air); sleep 0.2"
-    done = run("wifi-ax160", "sh", "-c", killer)
+    done = run("wifi-ax160", "sh", "-c", killer, on="a")
     check(done.returncode == 1 and "control process died" in done.stderr,
           f"{done.returncode} {done.stderr}")
 
@@ -242,7 +221,7 @@ def test_wrong_wifi_tables_are_refused_with_the_key(_) -> None:
     for text, word in (('rate = "1Mbit"\n[wifi]', "rate"), ("[wifi]\nstandard = 'n'", "standard"),
                        ("[wifi]\nspeed = 1", "speed"), ("mtu = 4000\n[wifi]", "mtu")):
         with tempfile.TemporaryDirectory() as folder:
-            done = run(own_profile(folder, text), "true")
+            done = run(profile_file(folder, text), "true", on="a")
             check(done.returncode == 2 and word in done.stderr,
                   f"{text!r}: {done.returncode} {done.stderr}")
 

@@ -6,12 +6,10 @@
 //
 // ONEHOP_SEEDS multiplies the seeds (default 1), ONEHOP_SEED plays one seed alone. The seed of a
 // failure is printed.
-#include <catch2/catch.hpp>
-#include <cstdlib>
 #include <random>
 #include <string>
 
-#include "tools/labs/world/world.hpp"
+#include "tests/scenario/scenarios.hpp"
 
 namespace onehop::scenario {
 namespace {
@@ -47,15 +45,6 @@ struct Play {
   bool has_qcut = false, has_rings = false, has_facts = false;
 };
 
-VirtualLinkConfig link_300() {
-  VirtualLinkConfig link;
-  link.rate = link_rate;
-  link.queue_capacity = {1'500'000};
-  link.delay = 200us;
-  link.ring_frames = 4096;
-  return link;
-}
-
 void set_away(World& world, Away away, bool is_away) {
   for (const std::size_t way : {std::size_t{0}, std::size_t{1}}) {
     if (away == Away::stalled) world.link().set_rate(way, is_away ? BytesPerSecond{} : link_rate);
@@ -77,10 +66,7 @@ double rate_over(World& world, Nanos span) {
 
 void play(const Play& p, Away away, std::uint64_t seed, int rounds) {
   std::mt19937_64 random{seed};
-  WorldConfig config;
-  config.seed = seed;
-  config.file_sizes = {std::uint64_t{1} << 40};
-  config.forward = config.backward = link_300();
+  WorldConfig config = world_of(seed, std::uint64_t{1} << 40, link_rate);
   config.law = p.law;
   config.has_qcut = p.has_qcut;
   config.tick = 0ns;
@@ -111,15 +97,6 @@ void play(const Play& p, Away away, std::uint64_t seed, int rounds) {
   CHECK(world.outcome().bytes_wrong == 0);
 }
 
-std::vector<std::uint64_t> seeds() {
-  if (const char* one = std::getenv("ONEHOP_SEED")) return {std::stoull(one)};
-  const char* factor = std::getenv("ONEHOP_SEEDS");
-  std::vector<std::uint64_t> list;
-  for (std::uint64_t i = 1; i <= (factor != nullptr ? std::stoull(factor) : 1); ++i)
-    list.push_back(i);
-  return list;
-}
-
 }  // namespace
 
 // Goal:   whatever an outage did to what the program remembers, the full rate is back soon after
@@ -139,7 +116,7 @@ TEST_CASE("the full rate is back 0.2 s after an outage under every law", "[scena
                                                           {"auto", true, true},
                                                           {"safe-range", true, false},
                                                           {"fixed:280Mbit", false, false}}));
-  for (const std::uint64_t seed : seeds())
+  for (const std::uint64_t seed : seeds(1))
     play({.law = std::get<0>(p),
           .has_qcut = std::get<1>(p),
           .has_rings = has_rings,

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Eager and lazy repair beside each other, in virtual time. Each case plays many seeds; the seed of
 // a failure is printed.
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 
-#include "tools/labs/world/world.hpp"
+#include "tests/scenario/scenarios.hpp"
 
 namespace onehop::scenario {
 namespace {
@@ -14,23 +13,9 @@ constexpr BytesPerSecond link_rate = mbit_per_s(600);
 constexpr std::size_t frame_body_bytes = 1472 - 48;
 
 WorldConfig world_of(std::uint64_t seed, std::uint64_t bytes, bool is_lazy) {
-  WorldConfig config;
-  config.seed = seed;
-  config.file_sizes = {bytes};
+  WorldConfig config = scenario::world_of(seed, bytes, link_rate);
   config.is_repair_lazy = is_lazy;
-  config.forward = {
-      .rate = link_rate, .queue_capacity = Bytes{1'500'000}, .delay = 200us, .ring_frames = 4096};
-  config.backward = config.forward;
   return config;
-}
-
-void check_whole(World& world) {
-  CAPTURE(static_cast<int>(world.outcome().failure), world.outcome().bytes_checked,
-          world.sender().totals().packets_sent, world.sender().totals().packets_lost,
-          world.receiver().totals().lists);
-  REQUIRE_FALSE(world.outcome().has_failed);
-  REQUIRE(world.outcome().is_finished);
-  REQUIRE(world.outcome().bytes_wrong == 0);
 }
 
 }  // namespace

@@ -1,42 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Whole transfers in virtual time. Each case plays many seeds; the seed of a failure is printed.
-//
-// ONEHOP_SEEDS multiplies the seeds (default 1), ONEHOP_SEED plays one seed alone.
-#include <catch2/catch.hpp>
-#include <cstdlib>
-#include <string>
-
-#include "tools/labs/world/world.hpp"
+#include "tests/scenario/scenarios.hpp"
 
 namespace onehop::scenario {
 namespace {
 
 constexpr BytesPerSecond link_rate = mbit_per_s(600);
 
-VirtualLinkConfig link_600() {
-  VirtualLinkConfig link;
-  link.rate = link_rate;
-  link.queue_capacity = {1'500'000};
-  link.delay = 200us;
-  link.ring_frames = 4096;
-  return link;
-}
-
 WorldConfig world_of(std::uint64_t seed, std::uint64_t bytes) {
-  WorldConfig config;
-  config.seed = seed;
-  config.file_sizes = {bytes};
-  config.forward = config.backward = link_600();
-  return config;
-}
-
-std::vector<std::uint64_t> seeds(std::uint64_t count) {
-  if (const char* one = std::getenv("ONEHOP_SEED")) return {std::stoull(one)};
-  const char* factor = std::getenv("ONEHOP_SEEDS");
-  if (factor != nullptr) count *= std::stoull(factor);
-  std::vector<std::uint64_t> list;
-  for (std::uint64_t i = 1; i <= count; ++i) list.push_back(i);
-  return list;
+  return scenario::world_of(seed, bytes, link_rate);
 }
 
 /// File bytes per second from the first data frame until the last block was checked.
@@ -48,14 +20,6 @@ BytesPerSecond goodput(const World& world) {
 
 /// The file bytes that a wire rate can carry in frames of 1472 bytes of UDP payload.
 BytesPerSecond ceiling(BytesPerSecond wire) { return {wire.count * 1400 / 1514}; }
-
-void check_whole(World& world) {
-  CAPTURE(static_cast<int>(world.outcome().failure), world.outcome().bytes_checked,
-          world.sender().totals().packets_sent, world.sender().totals().packets_lost);
-  REQUIRE_FALSE(world.outcome().has_failed);
-  REQUIRE(world.outcome().is_finished);
-  REQUIRE(world.outcome().bytes_wrong == 0);
-}
 
 }  // namespace
 

@@ -21,9 +21,9 @@ import sys
 from barred import (LARGE, OURS, POLICIES, as_user, barred, below, check_rest, make_tree, names,
                     session)
 from disks import Disk
-from disks import run as command
 from loopback import Loopback, check
 from program import Skip, main
+from program import run as command
 
 
 def test_a_folder_where_a_file_is(onehop) -> None:

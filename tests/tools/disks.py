@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from loopback import check
-from program import PATIENCE, Skip
+from program import PATIENCE, Skip, run
 
 IMAGE_BYTES = 200 << 20
-
-
-def run(*command) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          timeout=PATIENCE)
-    check(done.returncode == 0, f"{command}: {done.stderr.strip()}")
-    return done.stdout.strip()
 
 
 def is_whole_root() -> bool:

@@ -16,9 +16,9 @@ import stat
 import sys
 
 from barred import OURS, as_user, check_rest, make_tree, names, session
-from disks import run as command
 from loopback import MB, Loopback, check
 from program import CODE, End, Skip, main
+from program import run as command
 
 
 def test_a_folder_over_a_file_as_a_person_says(onehop) -> None:

@@ -2,15 +2,13 @@
 // Goal:   a path that a host cannot take ends the session in order, at both ends.
 // Method: two sessions over the loopback device of a network namespace of this process alone, whose
 //         MTU changes. Needs root and ip(8), else exits 77.
-#include <sched.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "tests/control/session/session_world.hpp"
+#include "tests/support/net_namespace.hpp"
 
 using namespace onehop;
 using namespace onehop::session;
@@ -18,14 +16,7 @@ using namespace onehop::session::test;
 
 namespace {
 
-void enter_own_loopback() {
-  static const bool is_in = ::geteuid() == 0 && ::unshare(CLONE_NEWNET) == 0 &&
-                            std::system("ip link set lo up mtu 60000") == 0;
-  if (is_in) return;
-  std::printf("skipped: a network namespace needs root and ip(8)\n");
-  std::fflush(stdout);
-  std::_Exit(77);
-}
+void enter_own_loopback() { onehop::test::enter_own_namespace("ip link set lo up mtu 60000"); }
 
 }  // namespace
 

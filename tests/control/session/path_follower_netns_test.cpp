@@ -5,20 +5,19 @@
 //         exits 77.
 #include <netinet/if_ether.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 
 #include "control/session/channel/path_follower.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/time.hpp"
 #include "engine/wire/l2_l4.hpp"
+#include "tests/support/net_namespace.hpp"
 
 using namespace onehop;
 using namespace onehop::session;
@@ -31,21 +30,13 @@ PathOptions options_for(const char* local, const char* peer) {
 
 // A namespace with a veth pair, of which `left0` is ours.
 void enter_namespace() {
-  static const bool is_in = [] {
-    if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) return false;
-    return std::system(
-               "ip link set lo up && ip link add left0 type veth peer name right0 && "
-               "ip addr add 10.77.0.1/24 dev left0 && ip link set left0 address 02:00:00:00:00:01 "
-               "&& "
-               "ip -6 addr add fd77::1/64 dev left0 nodad && ip link set left0 up && ip link set "
-               "right0 up && "
-               "ip neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent && "
-               "ip -6 neigh replace fd77::2 lladdr 02:00:00:00:00:06 dev left0 nud permanent") == 0;
-  }();
-  if (is_in) return;
-  std::printf("skipped: a network namespace needs root and ip(8)\n");
-  std::fflush(stdout);
-  std::_Exit(77);
+  test::enter_own_namespace(
+      "ip link set lo up && ip link add left0 type veth peer name right0 && "
+      "ip addr add 10.77.0.1/24 dev left0 && ip link set left0 address 02:00:00:00:00:01 && "
+      "ip -6 addr add fd77::1/64 dev left0 nodad && ip link set left0 up && "
+      "ip link set right0 up && "
+      "ip neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent && "
+      "ip -6 neigh replace fd77::2 lladdr 02:00:00:00:00:06 dev left0 nud permanent");
 }
 void ip(const char* arguments) {
   REQUIRE(std::system((std::string{"ip "} + arguments).c_str()) == 0);

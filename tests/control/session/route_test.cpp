@@ -4,16 +4,14 @@
 //         root and ip(8), else exits 77.
 #include "control/session/channel/route.hpp"
 
-#include <sched.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "engine/base/fd.hpp"
+#include "tests/support/net_namespace.hpp"
 
 using namespace onehop;
 using namespace onehop::session;
@@ -25,20 +23,12 @@ void ip(const char* arguments) {
 }
 
 void enter_namespace() {
-  static const bool is_in = ::geteuid() == 0 && ::unshare(CLONE_NEWNET) == 0 &&
-                            std::system(
-                                "ip link add name lan0 type veth peer name lan1 && "
-                                "ip link add name wg0 type veth peer name wg1 && "
-                                "ip addr add 10.5.0.1/24 dev lan0 && "
-                                "ip addr add 10.99.0.2/16 dev wg0 && "
-                                "ip -6 addr add fd05::1/64 dev lan0 nodad && "
-                                "ip link set lo up && ip link set lan0 up && "
-                                "ip link set lan1 up && ip link set wg0 up && "
-                                "ip link set wg1 up") == 0;
-  if (is_in) return;
-  std::printf("skipped: a network namespace needs root and ip(8)\n");
-  std::fflush(stdout);
-  std::_Exit(77);
+  test::enter_own_namespace(
+      "ip link add name lan0 type veth peer name lan1 && "
+      "ip link add name wg0 type veth peer name wg1 && "
+      "ip addr add 10.5.0.1/24 dev lan0 && ip addr add 10.99.0.2/16 dev wg0 && "
+      "ip -6 addr add fd05::1/64 dev lan0 nodad && ip link set lo up && ip link set lan0 up && "
+      "ip link set lan1 up && ip link set wg0 up && ip link set wg1 up");
 }
 
 RouteInfo route_to(const char* peer, const char* interface = "") {

@@ -6,18 +6,17 @@
 // which refuses sendmsg() with the
 //         EPERM of a netfilter drop and needs no other tool than ip(8). Needs root and ip(8), else
 //         exits 77.
-#include <sched.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <net/if.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "engine/base/time.hpp"
 #include "engine/port/udp_port.hpp"
+#include "tests/support/net_namespace.hpp"
 
 using namespace onehop;
 
@@ -30,17 +29,10 @@ Endpoint address(const char* text, std::uint16_t port) { return {*IpAddress::par
 int ip(const std::string& arguments) { return std::system(("ip " + arguments).c_str()); }
 
 void enter_namespace() {
-  static const bool is_in = [] {
-    if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) return false;
-    return ip("link add left0 type veth peer name right0") == 0 &&
-           ip("addr add 10.78.0.1/24 dev left0") == 0 && ip("link set right0 up") == 0 &&
-           ip("link set left0 up") == 0 &&
-           ip("neigh replace 10.78.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent") == 0;
-  }();
-  if (is_in) return;
-  std::printf("skipped: a network namespace needs root and ip(8)\n");
-  std::fflush(stdout);
-  std::_Exit(77);
+  test::enter_own_namespace(
+      "ip link add left0 type veth peer name right0 && ip addr add 10.78.0.1/24 dev left0 && "
+      "ip link set right0 up && ip link set left0 up && "
+      "ip neigh replace 10.78.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent");
 }
 
 /// The kernel notes a carrier that has come or gone up to a second later (net/core/link_watch.c).
