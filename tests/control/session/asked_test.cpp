@@ -34,9 +34,7 @@ TEST_CASE("P5 a refusal tells the peer nothing of this machine that nobody agree
       decide(unsaid(refusal(i == 0 ? "that name exists" : "another file system")));
     };
     world.listen();
-    world.send();
-    REQUIRE(world.run_to_end());
-    CHECK(world.send_end->code == ExitCode::refused_by_peer);
+    REQUIRE(world.send_to_end() == ExitCode::refused_by_peer);
     CHECK(world.recv_end->code == ExitCode::local_file_error);  // its own person is told
     CHECK(world.recv_end->error.message().find("pin.txt") != std::string::npos);
     told[i] = world.send_end->error.message();
@@ -85,9 +83,7 @@ TEST_CASE("a receiver that requires SHA-256 gets it from a sender that did not a
   World world;
   world.recv_options.is_sha256_required = true;
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
   CHECK(world.recv_host.offer->digest == crypto::DigestKind::sha256);
   CHECK(world.send_host.plan->context.digest == crypto::DigestKind::sha256);
   CHECK(std::ranges::equal(world.send_host.plan->compare_key.bytes(),

@@ -265,9 +265,7 @@ TEST_CASE("K6 a point that is none ends the connection of whoever sent it, and i
   REQUIRE(other.run([&] { return other.send_end.has_value(); }));
   CHECK(other.send_end->code == ExitCode::peer_unreachable);
   CHECK(other.send_end->error.message().find("does not speak onehop") != std::string::npos);
-  world.send(word_code);
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end(word_code) == ExitCode::done);
 }
 
 TEST_CASE("N7 whoever stops within the exchange is dropped in time, and has not guessed",
@@ -289,9 +287,7 @@ TEST_CASE("N7 whoever stops within the exchange is dropped in time, and has not 
   REQUIRE(world.run([&] { return world.recv_host.rejections.size() == 4; }));
   for (const Error& why : world.recv_host.rejections) CHECK(why.code == ExitCode::timed_out);
   CHECK_FALSE(world.recv_end.has_value());
-  world.send(word_code);
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end(word_code) == ExitCode::done);
 }
 
 TEST_CASE("K3 K6 words are burnt by the third wrong ones, and recv goes on with new ones",
@@ -323,9 +319,7 @@ TEST_CASE("K3 K6 words are burnt by the third wrong ones, and recv goes on with 
   CHECK(try_code(word_code).find("burnt its code once") != std::string::npos);
   CHECK(world.recv_host.burnt.size() == 1);  // the stale one was no guess at the new words
   world.send_end.reset();
-  world.send(other_words);
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end(other_words) == ExitCode::done);
 }
 
 // Bounds: exact for the guesses; 8 MiB for the memory of some thousand connections, where none

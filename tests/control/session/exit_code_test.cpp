@@ -121,9 +121,7 @@ TEST_CASE("a path that is not proven is 3 on both ends and names port and interf
   const bool is_sender_deaf = GENERATE(true, false);
   (is_sender_deaf ? world.send_host.script : world.recv_host.script).proves_path = false;
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::peer_unreachable);
+  REQUIRE(world.send_to_end() == ExitCode::peer_unreachable);
   CHECK(world.recv_end->code == ExitCode::peer_unreachable);
   const std::string text = world.send_end->error.message();
   CHECK(text.find("UDP port 40002") != std::string::npos);
@@ -136,9 +134,7 @@ TEST_CASE("an engine that never answers does not hang the session (I5)", "[contr
   world.send_host.script.stays_silent = true;
   world.send_options.limits.prove = 300ms;
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::peer_unreachable);
+  REQUIRE(world.send_to_end() == ExitCode::peer_unreachable);
 }
 
 TEST_CASE("Z3 a full disk is 8 at the receiver and 5 at the sender, with the reason",
@@ -224,9 +220,7 @@ TEST_CASE("silence on the data path is 11 on both ends", "[control][session]") {
   World world;
   world.send_host.script.fails_with_event = EventKind::feedback_silent;
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::timed_out);
+  REQUIRE(world.send_to_end() == ExitCode::timed_out);
   CHECK(world.recv_end->code == ExitCode::timed_out);
 }
 
@@ -261,9 +255,7 @@ TEST_CASE("a refusal of the offer is 5 at the sender and the host's own code at 
     decide(Error{ExitCode::local_file_error, "check the folder", "it is read-only\x1b[2J", ""});
   };
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::refused_by_peer);
+  REQUIRE(world.send_to_end() == ExitCode::refused_by_peer);
   CHECK(world.recv_end->code == ExitCode::local_file_error);
   // D2: a peer's text reaches the user escaped.
   CHECK(world.send_end->error.message().find("read-only") != std::string::npos);
@@ -277,9 +269,7 @@ TEST_CASE("a question that nobody answers is 11 at both ends", "[control][sessio
     decide(Error{ExitCode::timed_out, "decide on the offer", "nobody decided in time", ""});
   };
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::timed_out);
+  REQUIRE(world.send_to_end() == ExitCode::timed_out);
   CHECK(world.recv_end->code == ExitCode::timed_out);
   CHECK(world.send_end->error.message().find("nobody decided") != std::string::npos);
 }
@@ -297,9 +287,7 @@ TEST_CASE("a receiver may think longer than the silent limit", "[control][sessio
     });
   };
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
 }
 
 // Goal:   what is there already is hashed in peace, however much it is, and a receiver that never
@@ -343,9 +331,7 @@ TEST_CASE("claims of a resume arrive whole and in order", "[control][session]") 
     decide(std::move(decision));
   };
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
   const auto& claims = world.send_host.accepted->answer->claims;
   REQUIRE(claims.size() == 3);
   CHECK(claims == world.recv_host.claims);

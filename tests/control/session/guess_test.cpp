@@ -70,9 +70,7 @@ TEST_CASE(
   CHECK(world.recv_host.rejections.size() == 20);
   CHECK(world.recv_host.notices.size() == 1);
   CHECK(world.recv_host.burnt.empty());
-  world.send(made_code);
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end(made_code) == ExitCode::done);
 }
 
 TEST_CASE("K3 a recv that goes on makes a new code when the third wrong one burnt the old one",
@@ -143,9 +141,7 @@ TEST_CASE("K3 another identity tries no code", "[control][session]") {
     REQUIRE(world.run([&] { return world.recv_host.rejections.size() == i; }));
   }
   CHECK_FALSE(world.recv_end.has_value());
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
 }
 
 // Bounds: a lower bound on time, which a busy machine only lengthens. Rates per address:
@@ -293,9 +289,7 @@ TEST_CASE("K3 who shows the right binder has guessed nothing, whatever becomes o
     sender.socket.close();
     REQUIRE(world.run([&] { return world.recv_host.rejections.size() == i; }));
   }
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
 }
 
 TEST_CASE("a wrong code does not end recv: the right one still gets through",
@@ -305,8 +299,6 @@ TEST_CASE("a wrong code does not end recv: the right one still gets through",
   world.send(wrong_code);
   REQUIRE(world.run([&] { return world.send_end.has_value(); }));
   world.send_end.reset();
-  world.send(right_code);
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end(right_code) == ExitCode::done);
   CHECK(world.recv_end->code == ExitCode::done);
 }

@@ -144,9 +144,7 @@ TEST_CASE("the sender learns the folder and the number of a name that was taken"
         std::vector<FileAction>(offer.manifest->files.size(), FileAction::send), {}, "/home/b/in"});
   };
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
   CHECK(world.send_host.accepted->answer->folder == "/home/b/in");
   REQUIRE(world.send_host.outcomes.size() == 3);
   for (const FileDone& done : world.send_host.outcomes) CHECK(done.name_number == 3);

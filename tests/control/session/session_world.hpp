@@ -256,6 +256,11 @@ struct World {
   bool run_to_end() {
     return run([&] { return recv_end.has_value() && send_end.has_value(); });
   }
+  /// send_to_end gives the sender's code when both ends are over; internal_error if they never are.
+  ExitCode send_to_end(std::string_view code = right_code) {
+    send(code);
+    return run_to_end() ? send_end->code : ExitCode::internal_error;
+  }
 };
 
 }  // namespace onehop::session::test

@@ -62,9 +62,7 @@ TEST_CASE("K4 a client of TLS 1.2, or without the PSK, gets no session and is no
   REQUIRE(world.run([&] { return result.has_value() && world.recv_host.rejections.size() == 1; }));
   CHECK(*result);
   CHECK_FALSE(world.recv_end.has_value());
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
 }
 
 TEST_CASE("N7 garbage before TLS is dropped and does not count as a guess", "[control][session]") {
@@ -79,9 +77,7 @@ TEST_CASE("N7 garbage before TLS is dropped and does not count as a guess", "[co
     REQUIRE(world.run([&] { return world.recv_host.rejections.size() > before; }));
   }
   CHECK_FALSE(world.recv_end.has_value());
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
 }
 
 namespace {
@@ -111,9 +107,7 @@ TEST_CASE(
   for (std::size_t i = 0; i < flood.size(); ++i) CHECK(is_closed(flood[i]) == (i < 36));
   CHECK(world.recv_host.rejections[0].message().find("gave way") != std::string::npos);
   // Within its wait of half a second, although none of the four has timed out.
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
 }
 
 namespace {
@@ -192,9 +186,7 @@ TEST_CASE("N7 connections that are reset leave nothing behind", "[control][sessi
     socket.close();
     if (i % 8 == 0) REQUIRE(world.run([&] { return world.recv_host.rejections.size() == i; }));
   }
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
 }
 
 TEST_CASE("a sender that is turned away before TLS says what that may mean", "[control][session]") {
@@ -221,9 +213,7 @@ TEST_CASE("a half-open connection does not disturb the running session", "[contr
   world.listen();
   tcp::socket idle{world.io};
   idle.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
 }
 
 TEST_CASE("K4 ends that understood any field differently get different keys",
@@ -267,9 +257,7 @@ TEST_CASE("K4 both ends take the cipher of the one without AES instructions",
   world.send_options.prefers_chacha20 = is_sender_without;
   world.recv_options.prefers_chacha20 = is_receiver_without;
   world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
+  REQUIRE(world.send_to_end() == ExitCode::done);
   REQUIRE((world.send_host.plan && world.recv_host.plan));
   const std::uint16_t aead = is_sender_without || is_receiver_without
                                  ? crypto::aead_chacha20_poly1305
