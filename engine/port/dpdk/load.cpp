@@ -27,7 +27,7 @@ Result<Module*> load() {
   if (path.empty())
     return not_loaded(
         ONEHOP_HAS_DPDK ? "it is not installed" : "libdpdk-dev was missing when this was built",
-        ONEHOP_HAS_DPDK ? "Install the package onehop-dpdk"
+        ONEHOP_HAS_DPDK ? "Install the package onehop-dpdk, or build all (ninja -C build)"
                         : "Install libdpdk-dev and build again");
   void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {
