@@ -20,6 +20,9 @@ from transfer import run_onehop
 
 MAIN = "wifi-ac80"
 FASTER = ("wifi-ac160", "wifi-ax80", "wifi-ax160")
+# Its work is little enough for the one core of a virtual machine that counts instructions
+# (tests/vm/airtime), where no wake-up is late however busy the machine is.
+SLOWER = "wifi-ac80-far"
 PORTS = ("udp", "afxdp")
 SMALL_BYTES = 10_000_000
 PING_SECONDS = 0.020  # each echo costs two turns on the air: 50 a second take 1 % of it
@@ -74,9 +77,9 @@ def _calibration(profile) -> tuple[str, str, Any, Any]:
                                    f"ns-3{', 1 % of the MPDUs lost' if loss else ''}"), metrics, run
 
 
-def _beside_tcp(profile, about, is_required) -> tuple[Any, str, Any, Any]:
+def _beside_tcp(profile, about, is_required, is_gain_possible=True) -> tuple[Any, str, Any, Any]:
     return profile.removeprefix("wifi-"), f"{profile}: {about}", _beside_tcp_metrics(
-        is_required), lambda context: _beside_tcp_round(profile, context)
+        is_required, is_gain_possible), lambda context: _beside_tcp_round(profile, context)
 
 
 def _beside_tcp_round(profile, context) -> Any:
@@ -138,7 +141,7 @@ _TOO_MUCH = (
 )
 
 
-def _beside_tcp_metrics(is_required) -> Any:
+def _beside_tcp_metrics(is_required, is_gain_possible) -> Any:
     def bound(*given) -> Any:
         return given if is_required else ()
 
@@ -152,7 +155,7 @@ def _beside_tcp_metrics(is_required) -> Any:
                    "", *bound(">=", 0.9)),
             Metric(f"ping_{way}", f"{text}: ping p95 / that beside Cubic", "", *bound("<=", 1.0)),
             Metric(f"gain_{way}", f"{text}: goodput / TCP Cubic's", "",
-                   *(bound(">=", 1.25) if has_model else ())),
+                   *(bound(">=", 1.25) if has_model and is_gain_possible else ())),
             Metric(f"sooner_{way}", f"{text}: 10 MB sooner than Cubic by", "%",
                    *(bound(">=", 40, _TOO_MUCH) if has_model else ()))
         ]
@@ -303,6 +306,9 @@ def cases() -> list[Any]:
         _beside_tcp(MAIN,
                     "onehop with the model's facts, beside TCP; 250 MB and 10 MB, file to file",
                     True), *(_beside_tcp(profile, faster, False) for profile in FASTER),
+        # There acknowledgements take so little of the air that the row "most" stays below 1.25.
+        _beside_tcp(SLOWER, "the same with stations far from each other", True,
+                    is_gain_possible=False),
         _qcut("udp"),
         _qcut("afxdp"), *(_calibration(profile) for profile in profiles),
         ("laws", f"{MAIN}: the laws with the model's facts, 90 MB", _LAW_METRICS, _laws),
