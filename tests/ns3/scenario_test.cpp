@@ -226,6 +226,43 @@ TEST_CASE("metrics: how far from its share a flow is once joins and leaves have 
   CHECK_FALSE(is_of_all_seeds("off_share_max"));
 }
 
+// Goal:   a stall is 50 ms and more without a byte; recovery is how long after it 0.9 of the median
+//         between stalls is carried again. Method: bins of 10 ms at 100, a gap of five of them that
+//         counts and one of four that does not; after the first 30 ms at 50, of which the
+//         fifth of its 50 ms that may lack lets the last pass.
+TEST_CASE("metrics: how long nothing came, and how soon it went on", "[ns3]") {
+  RunSpec spec;
+  spec.warm_up_s = 0.015;
+  spec.sample_ms = 10;
+  spec.flows = {{.name = "a"}};
+  RunResult result;
+  result.flows.resize(1);
+  const auto add = [&](int bins, double mbps) {
+    for (int i = 0; i < bins; ++i)
+      result.flows[0].series.push_back(
+          {.at_s = 0.01 * static_cast<double>(result.flows[0].series.size() + 1),
+           .goodput_mbps = mbps});
+  };
+  add(1, 0);  // of the warm-up
+  add(20, 100);
+  CHECK(*metric_of("stalls", spec, result) == 0);
+  CHECK(*metric_of("stall_max", spec, result) == 0);
+  CHECK_FALSE(metric_of("recovery_mean", spec, result));
+  add(5, 0);
+  add(3, 50);
+  add(10, 100);
+  add(4, 0);
+  add(58, 100);
+  CHECK(*metric_of("stalls", spec, result) == Approx(1));
+  CHECK(*metric_of("stall_max", spec, result) == Approx(50));
+  CHECK(*metric_of("recovery_mean", spec, result) == Approx(20));
+  add(20, 0);
+  CHECK(*metric_of("stall_max", spec, result) == Approx(200));
+  CHECK(*metric_of("recovery_mean", spec, result) == Approx(10));  // the last one has no time left
+  spec.sample_ms = 0;
+  CHECK_FALSE(metric_of("stalls", spec, result));
+}
+
 TEST_CASE("metrics: what is missing of files, the slowest of a name, what was sampled", "[ns3]") {
   RunSpec spec;
   spec.warm_up_s = 0.1;

@@ -95,6 +95,9 @@ constexpr std::array words{
     Word{"off_share_p95", "%", 2},
     Word{"off_share_max", "%", 2},
     Word{"mean_off_share_max", "%", 2},
+    Word{"stalls", "per s", 2},
+    Word{"stall_max", "ms", 0},
+    Word{"recovery_mean", "ms", 0},
 };
 
 std::pair<std::string, std::string> split(const std::string& metric) {
@@ -141,6 +144,65 @@ std::optional<double> rate_jumps(const RunSpec& spec, const Flows& flows) {
       if (after > 2 * before || before > 2 * after) ++jumps;
     }
   return steps > 0 ? std::optional{jumps / steps * 100} : std::nullopt;
+}
+
+/// Stalls: the spells of at least stall_s in a flow's series in which nothing arrived.
+struct Stalls {
+  double count = 0, span_s = 0, longest_s = 0;
+  double recovery_s = 0;  // of all together
+};
+constexpr double stall_s = 0.05;
+
+/// What a flow carried in the bins between its stalls, and how long after each it carried 0.9 of
+/// their median again, over stall_s on end. What is not reached counts up to the next stall.
+void add_stalls(const std::vector<double>& rates, double bin_s, Stalls& out) {
+  const auto long_bins = static_cast<std::size_t>(std::ceil(stall_s / bin_s));
+  std::vector<std::pair<std::size_t, std::size_t>> stalls;  // first bin, and the one behind
+  std::vector<double> calm;
+  for (std::size_t i = 0, end = 0; i < rates.size(); i = std::max(end, i + 1)) {
+    for (end = i; end < rates.size() && rates[end] <= 0;) ++end;
+    if (end - i >= long_bins)
+      stalls.emplace_back(i, end);
+    else
+      calm.insert(calm.end(), rates.begin() + static_cast<std::ptrdiff_t>(i),
+                  rates.begin() + static_cast<std::ptrdiff_t>(std::max(end, i + 1)));
+  }
+  out.span_s += static_cast<double>(rates.size()) * bin_s;
+  out.count += static_cast<double>(stalls.size());
+  if (calm.empty()) {
+    out.longest_s = std::max(out.longest_s, static_cast<double>(rates.size()) * bin_s);
+    return;
+  }
+  const auto middle = calm.begin() + static_cast<std::ptrdiff_t>(calm.size() / 2);
+  std::nth_element(calm.begin(), middle, calm.end());
+  const double enough = 0.9 * *middle * static_cast<double>(long_bins);
+  for (std::size_t k = 0; k < stalls.size(); ++k) {
+    const auto [from, end] = stalls[k];
+    out.longest_s = std::max(out.longest_s, static_cast<double>(end - from) * bin_s);
+    const std::size_t next = k + 1 < stalls.size() ? stalls[k + 1].first : rates.size();
+    std::size_t at = end;
+    const auto carried = [&] {
+      return std::accumulate(rates.begin() + static_cast<std::ptrdiff_t>(at),
+                             rates.begin() + static_cast<std::ptrdiff_t>(at + long_bins), 0.0);
+    };
+    while (at + long_bins <= next && carried() < enough) ++at;
+    out.recovery_s += static_cast<double>((at + long_bins <= next ? at : next) - end) * bin_s;
+  }
+}
+
+std::optional<double> stalls_of(const RunSpec& spec, const Flows& flows, const std::string& what) {
+  if (spec.sample_ms <= 0) return std::nullopt;
+  Stalls stalls;
+  for (const auto& [flow, result] : flows) {
+    std::vector<double> rates;
+    for (const Sample& sample : result->series)
+      if (sample.at_s > spec.warm_up_s) rates.push_back(sample.goodput_mbps);
+    add_stalls(rates, spec.sample_ms * 1e-3, stalls);
+  }
+  if (what == "stalls")
+    return stalls.span_s > 0 ? std::optional{stalls.count / stalls.span_s} : std::nullopt;
+  if (what == "stall_max") return stalls.longest_s * 1e3;
+  return stalls.count > 0 ? std::optional{stalls.recovery_s / stalls.count * 1e3} : std::nullopt;
 }
 
 /// SteadyBin: the rates of those who sent throughout one bin of the series.
@@ -269,6 +331,8 @@ std::optional<double> metric_of(const std::string& metric, const RunSpec& spec,
   if (word == "backlog_mean") return sampled(spec, flows, &Sample::backlog_kb);
   if (word == "target_mean") return sampled(spec, flows, &Sample::target_kb);
   if (word == "rate_jumps") return rate_jumps(spec, flows);
+  if (word == "stalls" || word == "stall_max" || word == "recovery_mean")
+    return stalls_of(spec, flows, word);
   if (word == "mean_off_share_max") return off_share(spec, flows, "max");
   if (word.starts_with("off_share_"))
     return off_share(spec, flows, word.substr(std::string_view{"off_share_"}.size()));

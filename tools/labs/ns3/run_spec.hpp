@@ -33,6 +33,10 @@ struct LinkSpec {
   std::uint32_t fading_paths = 0;  ///< independent paths whose mean power walkers see; 0: no fading
   double phy_loss = 0;  ///< per MPDU at the receiver's PHY; the MAC repeats it
   double ip_loss = 0;   ///< per packet above the receiver's MAC; nobody below us repeats it
+  double jitter_ms = 0;        ///< mean of what a receiver holds a frame above its MAC; 0: nothing
+  double jitter_draw_ms = 20;  ///< from one draw of it to the next
+  double drought_ms = 0;       ///< how long others have the medium at a time; 0: never
+  double drought_gap_ms = 1000;  ///< mean time from the end of one drought to the next
   std::uint32_t mac_queue_frames = 500;
   std::uint32_t station_queue_frames = 0;  ///< "ap": the stations' MAC queue; 0: as the router's
   /// "fq_codel" (ns-3's default), "fifo", "pfifo_fast" (three bands by priority: what phones have),
@@ -53,7 +57,7 @@ struct FlowSpec {
   std::string law = "safe-range";  ///< onehop
   std::string target = "under";    ///< onehop: where in the safe range
   bool has_qcut = false;           ///< onehop: the law inside QCut's gate
-  std::string variant = "cubic";   ///< tcp: "cubic", "newreno", "bbr", "vegas"
+  std::string variant = "cubic";   ///< tcp: "cubic", "newreno", "bbr", "vegas", "c4"
   std::uint32_t pair = 0;          ///< "pairs": which; "ap": station - 1
   bool is_reverse = false;         ///< from the odd node, or from the station up to the router
   double rate_mbps = 0;            ///< offered load; 0: as much as goes

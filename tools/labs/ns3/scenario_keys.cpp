@@ -96,6 +96,10 @@ Result<void> read_link(const toml::table& table, const std::string& where, LinkS
                {"fading_paths", number(link.fading_paths, 1, 64)},
                {"phy_loss", number(link.phy_loss, 0, 0.2)},  // ns-3 3.37 aborts at 30 %
                {"ip_loss", number(link.ip_loss, 0, 0.9)},
+               {"jitter_ms", number(link.jitter_ms, 0, 91)},  // the model ends there
+               {"jitter_draw_ms", number(link.jitter_draw_ms, 0.01, 1e4)},
+               {"drought_ms", number(link.drought_ms, 0, 1e4)},
+               {"drought_gap_ms", number(link.drought_gap_ms, 1, 1e6)},
                {"mac_queue_frames", number(link.mac_queue_frames, 1, 1e6)},
                {"station_queue_frames", number(link.station_queue_frames, 0, 1e6)},
                {"qdisc", text(link.qdisc, {"fq_codel", "fifo", "pfifo_fast", "none"})},
@@ -127,7 +131,7 @@ Result<void> read_flow(const toml::table& table, const std::string& where, FlowT
                {"law", text(flow.law)},
                {"target", text(flow.target)},
                {"has_qcut", flag(flow.has_qcut)},
-               {"variant", text(flow.variant, {"cubic", "newreno", "bbr", "vegas"})},
+               {"variant", text(flow.variant, {"cubic", "newreno", "bbr", "vegas", "c4"})},
                {"pair", number(flow.pair, 0, 63)},
                {"is_reverse", flag(flow.is_reverse)},
                {"is_primed", flag(flow.is_primed)},

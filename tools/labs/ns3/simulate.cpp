@@ -13,6 +13,7 @@
 #include <ns3/uinteger.h>
 
 #include "tools/labs/ns3/apps.hpp"
+#include "tools/labs/ns3/tcp_c4.hpp"
 #include "tools/labs/ns3/wifi_net.hpp"
 
 namespace onehop::sim {
@@ -30,6 +31,7 @@ std::string tcp_type(const std::string& variant) {
   if (variant == "newreno") return "ns3::TcpNewReno";
   if (variant == "bbr") return "ns3::TcpBbr";
   if (variant == "vegas") return "ns3::TcpVegas";
+  if (variant == "c4") return TcpC4::GetTypeId().GetName();
   return "ns3::TcpCubic";
 }
 
@@ -99,6 +101,7 @@ class Run {
     for (const Flow& flow : flows_)
       Simulator::Schedule(Seconds(start_s), &WifiNet::begin_loss, &net_, flow.spec);
     Simulator::Schedule(Seconds(start_s), &WifiNet::play_mcs_trace, &net_);
+    Simulator::Schedule(Seconds(start_s), &WifiNet::begin_droughts, &net_);
     Simulator::Schedule(Seconds(open_s), &Run::open, this);
     Simulator::Schedule(Seconds(end_s), &Run::close, this);
     Simulator::Schedule(Seconds(start_s), &Run::poll, this);

@@ -88,8 +88,10 @@ WifiNet::WifiNet(const LinkSpec& link, std::size_t flows, std::uint32_t payload_
         std::make_unique<DeviceMeter>(device, flows,
                                       DeviceMeter::Limits{frames * frame, aggregate_frames * frame,
                                                           link.scheduler == "round-robin"}));
-    if (link.ip_loss > 0) set_ip_loss(i);
+    if (link.ip_loss > 0 || link.jitter_ms > 0) hear_above_mac(i);
   }
+  if (link.jitter_ms > 0) jitter_.emplace(link);
+  if (link.drought_ms > 0) droughts_.emplace(link, devices_);
   settle_s_ = link.topology == "ap" ? associated_s : primer_s;
 }
 
@@ -258,19 +260,33 @@ void WifiNet::begin_loss(const FlowSpec& flow) {
       ->SetPostReceptionErrorModel(errors);
 }
 
-/// What the node's own handler does for these protocols, after the dice.
-void WifiNet::set_ip_loss(std::uint32_t i) {
+void WifiNet::hear_above_mac(std::uint32_t i) {
   devices_.Get(i)->SetReceiveCallback(MakeCallback(&WifiNet::receive, this));
 }
 
 bool WifiNet::receive(Ptr<ns3::NetDevice> device, Ptr<const ns3::Packet> packet,
                       std::uint16_t protocol, const ns3::Address& from) {
   if (protocol == primer_protocol || random_->GetValue() < link_.ip_loss) return true;
+  if (!jitter_) {
+    pass_up(device, packet, protocol, from);
+    return true;
+  }
+  const ns3::Time held = jitter_->release_after(device->GetNode()->GetId());
+  ns3::Simulator::Schedule(held, &WifiNet::pass_up, this, device, packet, protocol, from);
+  return true;
+}
+
+/// What the node's own handler does for these protocols, after the dice.
+void WifiNet::pass_up(Ptr<ns3::NetDevice> device, Ptr<const ns3::Packet> packet,
+                      std::uint16_t protocol, ns3::Address from) {
   const Ptr<ns3::TrafficControlLayer> control =
       device->GetNode()->GetObject<ns3::TrafficControlLayer>();
   control->Receive(device, packet, protocol, from, device->GetAddress(),
                    ns3::NetDevice::PACKET_HOST);
-  return true;
+}
+
+void WifiNet::begin_droughts() {
+  if (droughts_) droughts_->begin();
 }
 
 // --- MCS over time

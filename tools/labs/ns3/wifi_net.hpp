@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 
 #include "tools/labs/ns3/meters.hpp"
 #include "tools/labs/ns3/run_spec.hpp"
+#include "tools/labs/ns3/spells.hpp"
 
 namespace onehop::sim {
 
@@ -53,6 +55,8 @@ class WifiNet {
   void begin_loss(const FlowSpec& flow);
   /// play_mcs_trace begins the link's trace now.
   void play_mcs_trace();
+  /// begin_droughts begins the link's droughts now.
+  void begin_droughts();
   /// begin_census counts the active links among `links` (sender, receiver) from now on, where
   /// senders may know them.
   void begin_census(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& links);
@@ -62,9 +66,11 @@ class WifiNet {
   void install_ap();
   void set_up_devices();
   void install_ip();
-  void set_ip_loss(std::uint32_t i);
+  void hear_above_mac(std::uint32_t i);
   bool receive(ns3::Ptr<ns3::NetDevice> device, ns3::Ptr<const ns3::Packet> packet,
                std::uint16_t protocol, const ns3::Address& from);
+  void pass_up(ns3::Ptr<ns3::NetDevice> device, ns3::Ptr<const ns3::Packet> packet,
+               std::uint16_t protocol, ns3::Address from);
   [[nodiscard]] bool has_agreement(std::uint32_t from, std::uint32_t to, ns3::AcIndex ac) const;
   void next_mcs();
   void send_primer(std::uint32_t from, std::uint32_t to, std::uint8_t priority);
@@ -80,6 +86,8 @@ class WifiNet {
   std::uint64_t mac_queue_bytes_ = 0;
   double settle_s_ = 0;
   std::size_t mcs_next_ = 0;
+  std::optional<Jitter> jitter_;
+  std::optional<Droughts> droughts_;
   Census census_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> links_;
 };
