@@ -145,6 +145,7 @@ void DataPath::stop() noexcept {
   if (file_thread_) {
     file_thread_->request_stop();
     file_thread_->join();
+    facts.file_io += file_thread_->worker().cache_text();
   }
   engine_.reset();
   volumes_.clear();

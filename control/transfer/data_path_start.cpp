@@ -20,7 +20,8 @@ Mapping::Pages DataPath::pages() const {
 }
 
 source::SourceOptions DataPath::source_options(const session::DataPlan& plan) const {
-  return {disk::sender_slots, pages(), plan.context.digest, plan.compare_key};
+  return {disk::sender_slots, pages(), plan.context.digest, plan.compare_key,
+          choice<disk::DirectIo>("--direct-io", settings_.direct_io)};
 }
 
 Result<session::SessionRings> DataPath::start_sending(const session::DataPlan& plan,

@@ -38,6 +38,7 @@ std::vector<Choice> choices() {
           {"--aead", nullptr, {"auto", "ipsec-mb", "openssl", "chacha20"}},
           {"--digest", &Options::digest, {"xxh3", "sha256"}},
           {"--file-io", &Options::file_io, disk::file_io_names()},
+          {"--direct-io", &Options::direct_io, {"auto", "always", "never"}},
           {"--durability", nullptr, {"batch", "file", "none"}},
           {"--symlinks", nullptr, {"skip", "error", "copy", "follow-inside"}},
           {"recv --symlinks", nullptr, {"refuse", "take"}},

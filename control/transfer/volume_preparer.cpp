@@ -203,6 +203,7 @@ Result<void> VolumePreparer::open_destination(const session::OfferedVolume& offe
   options.digest_kind = offer.digest;
   options.compare_key = key_;
   options.durability = choice<sink::Durability>("--durability", options_.durability);
+  options.direct_io = choice<disk::DirectIo>("--direct-io", options_.common.direct_io);
   options.is_again = offer.is_again;
   options.symlinks = symlinks_;
   options.output_fd = options_.stream_fd;

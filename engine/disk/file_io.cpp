@@ -24,7 +24,7 @@ class ThreadIo final : public FileIo {
     ++syscalls_total_;
     done_ = {.tag = o.tag, .result = 0};
     if (o.kind == FileOperation::Kind::read) {
-      done_.result = read_at(o.fd, {o.buffer, o.bytes}, o.offset);
+      done_.result = read_at_least(o.fd, {o.buffer, o.bytes + o.spare_bytes}, o.bytes, o.offset);
     } else if (o.kind == FileOperation::Kind::write) {
       const int errno_value = write_at(o.fd, {o.buffer, o.bytes}, o.offset);
       done_.result = errno_value == 0 ? std::int64_t{o.bytes} : -errno_value;

@@ -29,7 +29,9 @@ struct FileOperation {
   std::byte* buffer = nullptr;  ///< the caller's; untouched by others until the completion
   std::uint32_t bytes = 0;
   std::uint64_t offset = 0;  ///< in the file
-  std::uint64_t tag = 0;     ///< comes back in the completion
+  /// Of a read: so many bytes behind them may be read, too, for which the buffer has room.
+  std::uint32_t spare_bytes = 0;
+  std::uint64_t tag = 0;  ///< comes back in the completion
 };
 
 struct IoCompletion {

@@ -83,7 +83,8 @@ class UringIo final : public FileIo {
     // The queue has a place for each operation, and each submit empties it.
     ONEHOP_CHECK(sqe != nullptr);
     if (o.kind == Kind::read)
-      io_uring_prep_read(sqe, o.fd, o.buffer + done, o.bytes - done, o.offset + done);
+      io_uring_prep_read(sqe, o.fd, o.buffer + done, o.bytes + o.spare_bytes - done,
+                         o.offset + done);
     if (o.kind == Kind::write)
       io_uring_prep_write(sqe, o.fd, o.buffer + done, o.bytes - done, o.offset + done);
     if (o.kind == Kind::sync) io_uring_prep_fsync(sqe, o.fd, IORING_FSYNC_DATASYNC);
@@ -104,7 +105,7 @@ class UringIo final : public FileIo {
     ONEHOP_CHECK(o.kind != Kind::none);
     const bool is_again = result == -EINTR || result == -EAGAIN;
     if (result > 0) done_bytes += static_cast<std::uint32_t>(result);
-    ONEHOP_CHECK(done_bytes <= o.bytes);
+    ONEHOP_CHECK(done_bytes <= o.bytes + o.spare_bytes);
     if (is_again || (result > 0 && done_bytes < o.bytes)) {
       push(index);
       return false;

@@ -28,6 +28,7 @@
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/disk/opened_folders.hpp"
+#include "engine/disk/page_cache.hpp"
 #include "engine/disk/session_journal.hpp"
 #include "engine/list/manifest.hpp"
 #include "engine/list/symlink_rule.hpp"
@@ -75,6 +76,7 @@ struct DestinationOptions {
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   crypto::CompareKey compare_key{};  ///< of this offer: by it what is there is compared
   Durability durability = Durability::batch;
+  disk::DirectIo direct_io = disk::DirectIo::automatic;
   list::ManifestLimits limits;  ///< of each volume
   /// Left free for everyone else. Lower: other programs fail first. Higher: a full disk is refused.
   std::uint64_t reserve_bytes = std::uint64_t{64} << 20;

@@ -4,16 +4,20 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
 
+#include "engine/base/block.hpp"
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/disk/extents.hpp"
-#include "engine/disk/file_bytes.hpp"
+#include "engine/disk/page_cache.hpp"
 #include "engine/disk/zero_block.hpp"
 
 namespace onehop::sink {
@@ -39,26 +43,29 @@ struct HeldBlocks {
 
 class HeldReader {
  public:
-  HeldReader(crypto::DigestKind kind, const crypto::CompareKey& key, std::stop_token withdrawn)
-      : kind_{kind}, mac_{key}, withdrawn_{std::move(withdrawn)} {}
+  HeldReader(crypto::DigestKind kind, const crypto::CompareKey& key, disk::DirectIo direct_io,
+             std::stop_token withdrawn)
+      : kind_{kind}, mac_{key}, cache_{direct_io}, withdrawn_{std::move(withdrawn)} {}
 
   /// read gives those of the listed blocks, which ascend, that can be read, as they are on the disk
   /// now. What lies in a hole is not read. It ends early when it is withdrawn. Syscalls: lseek,
-  /// pread.
+  /// those of PageCache.
   [[nodiscard]] HeldBlocks read(int fd, std::uint64_t size, const std::vector<Claim>& listed) {
     HeldBlocks found;
     found.claims.reserve(listed.size());
     found.digests.reserve(listed.size());
     disk::Extents extents{fd, size};
+    disk::CacheWay way = cache_.choose(fd, size);
     for (const Claim& claim : listed) {
       if (withdrawn_.stop_requested()) break;
       const std::uint32_t length = block_length_at(size, claim.block * block_bytes);
       const std::span<std::byte> content = buffer().first(length);
       if (extents.hole_blocks(claim.block) > 0)
         found.add(claim.block, {disk::zero_digest(kind_, length), mac_.zero_tag(length)});
-      else if (disk::read_at(fd, content, claim.block * block_bytes) == std::ssize(content))
+      else if (cache_.read(fd, way, buffer(), length, claim.block * block_bytes) == length)
         found.add(claim.block, hash(content));
     }
+    if (way.is_direct()) disk::set_direct(fd, false);
     return found;
   }
   /// hash: what a block is to the tree, and to the sender.
@@ -66,16 +73,15 @@ class HeldReader {
     return {.digest = crypto::block_digest(kind_, content), .tag = mac_.tag(content)};
   }
   /// buffer has room for a block.
-  [[nodiscard]] std::span<std::byte> buffer() {
-    buffer_.resize(block_bytes);
-    return buffer_;
-  }
+  [[nodiscard]] std::span<std::byte> buffer() { return *buffer_; }
 
  private:
   const crypto::DigestKind kind_;
   crypto::ContentMac mac_;
+  disk::PageCache cache_;
   const std::stop_token withdrawn_;
-  std::vector<std::byte> buffer_;
+  struct alignas(disk::page_bytes) Buffer : std::array<std::byte, block_bytes> {};
+  const std::unique_ptr<Buffer> buffer_ = std::make_unique<Buffer>();
 };
 
 }  // namespace onehop::sink

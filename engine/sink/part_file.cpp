@@ -12,8 +12,14 @@
 #include "engine/base/check.hpp"
 #include "engine/disk/file_bytes.hpp"
 #include "engine/disk/holes.hpp"
+#include "engine/disk/thread/block_pool.hpp"
 
 namespace onehop::sink {
+
+namespace {
+// A block comes late by no more than what the peer may have on its way: one pool of buffers.
+constexpr std::uint64_t late_bytes_max = disk::receiver_slots * std::uint64_t{block_bytes};
+}  // namespace
 
 int PartFile::record(std::span<const Claim> claims) {
   if (!journal_.is_open()) return 0;  // a small file: it is complete or it is nothing
@@ -24,7 +30,28 @@ int PartFile::record(std::span<const Claim> claims) {
   return errno_value;
 }
 
+void PartFile::expect(disk::PageCache& cache, std::uint64_t offset, std::uint32_t bytes) noexcept {
+  if (!way_) way_ = cache.choose(part_.get(), header_.size);
+  if (way_->spare(bytes) != 0) cache.give_up(part_.get(), *way_, 0);
+  written_end_ = std::max(written_end_, offset + bytes);
+}
+
+bool PartFile::give_up_direct(disk::PageCache& cache, std::int64_t result) noexcept {
+  if (!way_ || !way_->is_direct()) return false;
+  cache.give_up(part_.get(), *way_, result < 0 ? static_cast<int>(-result) : 0);
+  return true;
+}
+
+/// Of a part that goes past the page cache: some file systems write through it all the same.
+void PartFile::drop_synced() noexcept {
+  if (!way_ || way_->kind == disk::CacheWay::Kind::cached) return;
+  const std::uint64_t begin = dropped_end_ - std::min(dropped_end_, late_bytes_max);
+  disk::drop(part_.get(), begin, syncing_end_);
+  dropped_end_ = syncing_end_;
+}
+
 int PartFile::end_sync(int errno_value) noexcept {
+  if (errno_value == 0) drop_synced();
   if (!journal_.is_open()) return errno_value;
   if (errno_value == 0 && ::fdatasync(journal_.get()) != 0) errno_value = errno;
   if (errno_value == 0) {
@@ -57,6 +84,7 @@ int PartFile::clear(std::uint64_t offset, std::uint64_t bytes, std::uint64_t siz
   if (make_hole(offset, bytes, size)) return 0;
   const std::uint64_t end = offset + bytes, old_end = std::min(end, old_bytes_);
   const std::vector<std::byte> zeros(block_bytes);
+  if (way_) disk::set_direct(part_.get(), false);
   int errno_value = 0;
   for (; offset < old_end && errno_value == 0; offset += zeros.size())
     errno_value = disk::write_at(
@@ -83,7 +111,9 @@ FinishResult PartFile::finish(Destination& destination, const list::ManifestEntr
   if (disk::set_mode(part_.get(), entry.mode & 0777 & ~destination.umask_bits()) != 0)
     return {FileFailure::write_error, errno};
   if (disk::set_mtime(part_.get(), entry.mtime_ns) != 0) return {FileFailure::write_error, errno};
+  syncing_end_ = written_end_;
   if (is_synced && ::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
+  if (is_synced) drop_synced();
   // Somebody with access to the folder may have put another file under our temporary name.
   const int folder = place_.folder.get();
   if (!disk::is_same_inode(folder, part_name_, part_.get()))

@@ -32,6 +32,7 @@
 #include "engine/base/result.hpp"
 #include "engine/disk/confined.hpp"
 #include "engine/disk/journal.hpp"
+#include "engine/disk/page_cache.hpp"
 #include "engine/list/manifest.hpp"
 #include "engine/sink/destination.hpp"
 
@@ -104,8 +105,19 @@ class PartFile {
   }
   /// begin_sync, then fdatasync(fd()), then end_sync with its result: what was recorded before
   /// begin_sync is on the disk or taken back. 0 or errno. Syscalls: fdatasync, or ftruncate.
-  void begin_sync() noexcept { syncing_bytes_ = journal_bytes_; }
+  void begin_sync() noexcept {
+    syncing_bytes_ = journal_bytes_;
+    syncing_end_ = written_end_;
+  }
   [[nodiscard]] int end_sync(int errno_value) noexcept;
+
+  /// expect says that a block is about to be written, before it is: the first one chooses whether
+  /// the part is written past the page cache. A block that direct I/O does not take, the last one,
+  /// ends that: what comes behind it are a few that were lost. Syscalls: as PageCache::choose.
+  void expect(disk::PageCache& cache, std::uint64_t offset, std::uint32_t bytes) noexcept;
+  /// give_up_direct: a write ended with `result`, too few bytes or -errno. True: direct I/O may be
+  /// the cause, and the rest is to be written again. Syscalls: fcntl.
+  [[nodiscard]] bool give_up_direct(disk::PageCache& cache, std::int64_t result) noexcept;
 
   /// make_hole lets a range that is all zero take no room on the disk; false: the zeros have to be
   /// written. `size` is the whole file's. Syscalls: fallocate; ftruncate for the first one.
@@ -143,6 +155,7 @@ class PartFile {
   void set_stem(const std::string& stem, const std::string& leaf);
   void let_go() noexcept;
   [[nodiscard]] Taken create(Destination& destination);
+  void drop_synced() noexcept;
   [[nodiscard]] Taken adopt(Destination& destination, Purpose purpose);
   [[nodiscard]] bool take_listed(const disk::JournalHeader& found);
   [[nodiscard]] bool is_journaled(const disk::JournalHeader& found) const noexcept;
@@ -165,6 +178,10 @@ class PartFile {
   bool is_begun_ = false;        // length and journal are those of the entry
   std::uint64_t old_bytes_ = 0;  // what earlier sessions wrote ends here
   bool is_full_length_ = false, is_hole_refused_ = false;
+  std::optional<disk::CacheWay> way_;  // once something is written
+  // Where what was written ends: all of it, that which a sync covers, and that which has left the
+  // page cache.
+  std::uint64_t written_end_ = 0, syncing_end_ = 0, dropped_end_ = 0;
 };
 
 }  // namespace onehop::sink

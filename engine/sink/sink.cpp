@@ -26,6 +26,7 @@ Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<disk::FileI
       options_{options},
       io_{std::move(io)},
       pool_{options_.slots, options_.pages},
+      cache_{destination_->options().direct_io},
       commit_{*destination_},
       writing_(options_.slots) {
   ONEHOP_CHECK(io_ != nullptr);
@@ -177,6 +178,7 @@ void Sink::write(OpenFile& open, const BlockRef& block) {
   }
   wait_for_room();
   if (is_stopped_) return give_back(block);
+  if (!is_piece) open.part.expect(cache_, block.offset, block.length);
   writing_[block.slot] = block;
   ++open.writes_in_flight;
   io_->submit({.kind = disk::FileOperation::Kind::write,

@@ -76,6 +76,7 @@ class Sink final : public disk::FileWorker {
   }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return io_->name(); }
+  [[nodiscard]] std::string cache_text() const override { return cache_.text(); }
 
  private:
   /// A block of which something is known, until the tree has it.
@@ -190,6 +191,7 @@ class Sink final : public disk::FileWorker {
   const SinkOptions options_;
   std::unique_ptr<disk::FileIo> io_;
   disk::BlockPool pool_;
+  disk::PageCache cache_;
   struct Added {
     std::unique_ptr<SinkVolume> volume;
     bool is_last = false;

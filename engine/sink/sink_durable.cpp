@@ -56,6 +56,8 @@ void Sink::on_written(std::uint32_t slot, std::int64_t result) {
   give_back(block);
   const bool is_piece = open.volume.list->is_stream();
   const std::span<const std::byte> bytes{block.data, block.length};
+  if (!is_piece && result < block.length && open.part.give_up_direct(cache_, result))
+    result = std::max<std::int64_t>(result, 0);
   int errno_value = result < 0 ? static_cast<int>(-result) : 0;
   // A short write is at the end of something; the next one tells of what.
   if (result >= 0 && std::cmp_less(result, block.length))

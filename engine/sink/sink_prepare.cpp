@@ -86,7 +86,8 @@ Result<std::unique_ptr<SinkVolume>> SinkVolume::prepare(std::shared_ptr<Destinat
   ONEHOP_TRYV(self->check_stream());
   if (!self->is_stream_) {
     const DestinationOptions& session = self->destination_->options();
-    self->reader_.emplace(session.digest_kind, session.compare_key, self->options_.withdrawn);
+    self->reader_.emplace(session.digest_kind, session.compare_key, session.direct_io,
+                          self->options_.withdrawn);
     ONEHOP_TRYV(self->check_existing());
     for (const std::uint32_t entry : self->places_.drop_ways(manifest, self->actions_))
       self->refuse(entry, ENOTDIR);

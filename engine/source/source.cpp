@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "engine/base/check.hpp"
+#include "engine/disk/file_bytes.hpp"
 #include "engine/disk/zero_block.hpp"
 
 namespace onehop::source {
@@ -23,6 +24,7 @@ Source::Source(const SourceOptions& options, std::unique_ptr<disk::FileIo> io)
     : options_{options},
       io_{std::move(io)},
       pool_{options_.slots, options_.pages},
+      cache_{options_.direct_io},
       mac_{options_.compare_key},
       pack_shared_{.pool = pool_, .outbox = outbox_, .kind = options_.digest_kind, .mac = mac_},
       tree_{options_.digest_kind} {
@@ -126,6 +128,7 @@ bool Source::open_next_file() {
   // Doubles the kernel's read-ahead. A hint: it may fail.
   ::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   next_.extents = disk::Extents{file.fd.get(), size_of(next_file())};
+  next_.way = cache_.choose(file.fd.get(), size_of(next_file()));
   next_.block = 0;
   next_.is_open = true;
   return true;
@@ -191,12 +194,13 @@ void Source::submit_read(std::uint32_t slot) {
                        .file = file,
                        .length = block_length_at(size, next_.block * block_bytes),
                        .slot = slot};
-  reads_.push_back({.block = block});
+  reads_.push_back({.block = block, .way = next_.way});
   io_->submit({.kind = disk::FileOperation::Kind::read,
                .fd = source_file(file).fd.get(),
                .buffer = block.data,
                .bytes = block.length,
                .offset = block.offset,
+               .spare_bytes = next_.way.spare(block.length),
                .tag = first_tag_ + reads_.size() - 1});
   pass_blocks(1);
 }
@@ -275,12 +279,26 @@ std::size_t Source::hand_over() {
   return count;
 }
 
-void Source::finish_block(const Read& read) {
+/// What came of a block. Where direct I/O failed it is read again, through the page cache.
+std::int64_t Source::bytes_read(Read& read) {
+  const BlockRef& block = read.block;
+  const int fd = source_file(block.file).fd.get();
+  if (read.result < block.length && read.way.is_direct()) {
+    cache_.give_up(fd, read.way, read.result < 0 ? static_cast<int>(-read.result) : 0);
+    read.result = disk::read_at(fd, {block.data, block.length}, block.offset);
+    if (next_.is_open && next_file() == block.file) next_.way = read.way;
+  }
+  const std::uint64_t end = block.offset + block.length;
+  disk::drop_behind(fd, read.way, end, end == size_of(block.file));
+  return std::min<std::int64_t>(read.result, block.length);
+}
+
+void Source::finish_block(Read read) {
   BlockRef block = read.block;
   const std::uint64_t size = size_of(block.file);
-  if (read.result != static_cast<std::int64_t>(block.length)) {
+  if (const std::int64_t result = bytes_read(read); result != block.length) {
     pool_.give_back(block.slot);
-    const int errno_value = read.result < 0 ? static_cast<int>(-read.result) : 0;
+    const int errno_value = result < 0 ? static_cast<int>(-result) : 0;
     if (errno_value != 0) return fail(block.file, list::failure_of(errno_value), errno_value);
     if (check_fence(block.file)) fail(block.file, FileFailure::source_length, 0);
     return;
@@ -349,6 +367,7 @@ bool Source::check_fence(std::uint32_t file) {
 
 /// Files that the kernel makes up as they are read report a size of 0, or of a page.
 bool Source::has_file_ended(std::uint32_t file) {
+  if (size_of(file) >= disk::direct_bytes_min) disk::set_direct(source_file(file).fd.get(), false);
   if (!list::has_content_at(source_file(file).fd.get(), size_of(file))) return true;
   fail(file, FileFailure::source_length, 0);
   return false;

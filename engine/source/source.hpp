@@ -22,6 +22,7 @@
 #include "engine/crypto/tree.hpp"
 #include "engine/disk/extents.hpp"
 #include "engine/disk/file_io.hpp"
+#include "engine/disk/page_cache.hpp"
 #include "engine/disk/thread/block_pool.hpp"
 #include "engine/disk/thread/file_worker.hpp"
 #include "engine/source/pack_source.hpp"
@@ -35,6 +36,7 @@ struct SourceOptions {
   Mapping::Pages pages = Mapping::Pages::now;  ///< of the slots
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   crypto::CompareKey compare_key{};  ///< of this offer: by it the receiver said what it has
+  disk::DirectIo direct_io = disk::DirectIo::automatic;
 };
 
 class Source final : public disk::FileWorker {
@@ -47,7 +49,8 @@ class Source final : public disk::FileWorker {
   void add(SourceVolume volume);
 
   /// turn: see FileWorker. Without a volume it moves nothing. Syscalls: those of FileIo; per file
-  /// fstat, pread, posix_fadvise, openat2; of a file with holes lseek.
+  /// fstat, pread, posix_fadvise, openat2; of a large one those of PageCache; of a file with holes
+  /// lseek.
   std::size_t turn(Instant now, FileRings& rings) override;
 
   /// is_over: everything was handed over, or it failed. turn() still takes buffers.
@@ -60,10 +63,12 @@ class Source final : public disk::FileWorker {
   }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-read"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return io_->name(); }
+  [[nodiscard]] std::string cache_text() const override { return cache_.text(); }
 
  private:
   struct Read {
     BlockRef block;
+    disk::CacheWay way{};
     bool is_done = false;
     std::int64_t result = 0;
   };
@@ -94,7 +99,8 @@ class Source final : public disk::FileWorker {
   [[nodiscard]] list::SourceFile& source_file(std::uint32_t file) const;
   [[nodiscard]] std::uint64_t size_of(std::uint32_t file) const;
   [[nodiscard]] std::uint32_t next_file() const;
-  void finish_block(const Read& read);
+  [[nodiscard]] std::int64_t bytes_read(Read& read);
+  void finish_block(Read read);
   void finish_hole(const BlockRef& run);
   void end_file(std::uint32_t file);
   [[nodiscard]] bool check_fence(std::uint32_t file);
@@ -105,6 +111,7 @@ class Source final : public disk::FileWorker {
   const SourceOptions options_;
   std::unique_ptr<disk::FileIo> io_;
   disk::BlockPool pool_;
+  disk::PageCache cache_;
   crypto::ContentMac mac_;
   PackSource::Shared pack_shared_;
   ReadAhead read_ahead_;
@@ -123,6 +130,7 @@ class Source final : public disk::FileWorker {
     std::size_t entry = 0;  // of the last volume: being read, or the next to be
     std::uint64_t block = 0;
     disk::Extents extents;
+    disk::CacheWay way;
     bool is_open = false;
   } next_;
   crypto::DigestTree tree_;  // of the file being handed over

@@ -307,7 +307,7 @@ def test_help_has_what_a_person_uses(onehop) -> None:
         short, whole = (Screen([onehop, command, word]) for word in ("--help", "--help-all"))
         check(short.code() == 0 and whole.code() == 0, f"{short.rows()}")
         experiments = ["--bounds", "--target", "--key-interval", "--eal", "--file-io",
-                       "wdtcp:paper"]
+                       "--direct-io", "wdtcp:paper"]
         if command == "send":
             experiments += ["--link-model", "--fragment", "--mac-noack"]
         for word in experiments:

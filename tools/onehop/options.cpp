@@ -113,6 +113,10 @@ void add_common_options(CLI::App& app, api::Options& o, OutputOptions& output) {
   app.add_option("--file-io", o.file_io, "how files are read and written")
       ->check(words("--file-io"))
       ->capture_default_str();
+  app.add_option("--direct-io", o.direct_io,
+                 "large files past the page cache: when they would fill it, always, or never")
+      ->check(words("--direct-io"))
+      ->capture_default_str();
   add_output_options(app, o, output);
   defaults.group("Options");
 }

@@ -58,6 +58,7 @@ struct Options {
   std::optional<int> core;          ///< CPU of the engine's thread
   std::string digest = "xxh3";      ///< xxh3, sha256; the stronger one of both ends applies
   std::string file_io = "auto";     ///< auto, io_uring, threads
+  std::string direct_io = "auto";   ///< auto, always, never: past the page cache
   std::uint64_t key_interval_packets = 1U << 22;
   std::string trace_file;  ///< CSV, one row per control tick; empty: none
   /// JSON: what one session delivered, file by file, and a root over it that is the same at both

@@ -26,6 +26,8 @@ class FileThread {
   /// request_stop returns at once. The thread ends after its turn and close().
   void request_stop() noexcept { thread_.request_stop(); }
   void join();
+  /// worker: to be asked once the thread has been joined.
+  [[nodiscard]] const FileWorker& worker() const noexcept { return *worker_; }
 
  private:
   void run(const std::stop_token& stop);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "engine/base/file_message.hpp"
@@ -42,6 +43,8 @@ class FileWorker {
   [[nodiscard]] virtual const char* thread_name() const noexcept = 0;  ///< at most 15 bytes
   /// io_name: "threads", "io_uring", "memory".
   [[nodiscard]] virtual std::string_view io_name() const noexcept = 0;
+  /// cache_text: after close(), what went past the page cache (PageCache::text()).
+  [[nodiscard]] virtual std::string cache_text() const { return {}; }
 };
 
 }  // namespace onehop::disk

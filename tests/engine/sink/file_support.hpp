@@ -150,6 +150,7 @@ class Wire {
       on_carry;  ///< sees each block in the Sink's buffer before the Sink does
   std::function<bool(const RootRead&)> on_root;  ///< false: this root is not announced
   std::function<void()> on_turn;                 ///< before each turn
+  std::function<void()> on_done;                 ///< before run() returns
   std::function<Instant()> clock = monotonic_now;
   std::function<bool(const BlockRef&)> is_cut;  ///< true: carry nothing more from here on
   bool is_digest_first = false;                 ///< announce before the block instead of after it
@@ -174,6 +175,7 @@ class Wire {
       idle = moved > 0 ? 0 : idle + 1;
       if (moved == 0) ::usleep(200);  // io_uring may have the block
     }
+    if (on_done) on_done();
     return outcome_;
   }
 
@@ -325,7 +327,7 @@ inline Outcome send_files(SourceFiles files, const fs::path& folder, OnExist on_
   SinkSettings settings = sink_settings(folder, manifest, on_exist);
   if (set) set(settings);
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, std::move(settings));
-  Source source{{.slots = 16}, make_io()};
+  Source source{{.slots = 16, .direct_io = direct_io_under_test()}, make_io()};
   source.add(answered_volume(std::move(files), *sink));
   Wire wire{&source, *sink};
   if (prepare) prepare(wire);
@@ -348,7 +350,7 @@ inline void kill_at(SourceFiles files, const fs::path& folder, OnExist on_exist,
   SinkSettings options = sink_settings(folder, manifest, on_exist);
   if (set) set(options);
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
-  Source source{{.slots = 16}, make_io()};
+  Source source{{.slots = 16, .direct_io = direct_io_under_test()}, make_io()};
   source.add(answered_volume(std::move(files), *sink));
   Wire wire{&source, *sink};
   wire.is_cut = is_cut;

@@ -16,7 +16,7 @@ inline void interrupt_after(const std::string& path, const fs::path& folder, std
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, sink_settings(folder, manifest));
-  Source source{{.slots = 16}, make_io()};
+  Source source{{.slots = 16, .direct_io = direct_io_under_test()}, make_io()};
   source.add(answered_volume(std::move(files), *sink));
   Wire wire{&source, *sink};
   std::size_t seen = 0;

@@ -168,7 +168,7 @@ TEST_CASE("P5 a policy by file overwrites those files alone", "[engine][file]") 
   options.on_exist_of = {OnExist::overwrite, OnExist::ask};
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
   write_file(to / "late", "mine");
-  Source source{{.slots = 16}, make_io()};
+  Source source{{.slots = 16, .direct_io = direct_io_under_test()}, make_io()};
   source.add(only_volume(std::move(files)));
   const Outcome outcome = Wire{&source, *sink}.run();
   REQUIRE(outcome.outcomes.size() == 2);

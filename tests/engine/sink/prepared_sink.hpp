@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -39,6 +40,15 @@ inline std::string& io_kind_under_test() {
   return kind;
 }
 
+/// ONEHOP_TEST_DIRECT_IO=always runs a whole program with all large files past the page cache.
+inline DirectIo& direct_io_under_test() {
+  static DirectIo wanted = [] {
+    const char* const word = std::getenv("ONEHOP_TEST_DIRECT_IO");
+    return word == nullptr ? DirectIo::automatic : DirectIo::always;
+  }();
+  return wanted;
+}
+
 inline std::unique_ptr<FileIo> make_io() {
   Result<std::unique_ptr<FileIo>> io = make_file_io(io_kind_under_test());
   REQUIRE(io.has_value());
@@ -59,6 +69,7 @@ struct SinkSettings {
   bool is_again = false;
   int output_fd = -1;
   std::size_t slots = 16;
+  std::function<std::unique_ptr<FileIo>()> make_io;  ///< empty: the kind under test
   std::uint64_t reserve_bytes = 0;
   bool is_room_unchecked = false;
   Nanos checkpoint_span = SinkOptions{}.checkpoint_span;
@@ -93,7 +104,8 @@ class PreparedSink {
   explicit PreparedSink(const SinkSettings& settings, std::shared_ptr<Destination> destination)
       : settings_{settings},
         destination_{std::move(destination)},
-        sink_{std::make_unique<Sink>(destination_, make_io(),
+        sink_{std::make_unique<Sink>(destination_,
+                                     settings.make_io ? settings.make_io() : make_io(),
                                      SinkOptions{.slots = settings.slots,
                                                  .checkpoint_span = settings.checkpoint_span,
                                                  .checkpoint_bytes = settings.checkpoint_bytes})} {}
@@ -172,6 +184,7 @@ class PreparedSink {
 inline Result<std::unique_ptr<PreparedSink>> prepare_sink(const SinkSettings& settings) {
   ONEHOP_TRY(destination, Destination::open({.folder = settings.folder,
                                              .durability = settings.durability,
+                                             .direct_io = direct_io_under_test(),
                                              .reserve_bytes = settings.reserve_bytes,
                                              .is_room_unchecked = settings.is_room_unchecked,
                                              .is_again = settings.is_again,

@@ -182,7 +182,7 @@ TEST_CASE("two receivers never share a part", "[engine][file]") {
   const Manifest manifest = files.manifest;
   const std::unique_ptr<PreparedSink> first =
       make_sink(manifest, sink_settings(to.path(), manifest));
-  Source source{{.slots = 16}, make_io()};
+  Source source{{.slots = 16, .direct_io = direct_io_under_test()}, make_io()};
   source.add(only_volume(std::move(files)));
   Wire wire{&source, *first};
   std::size_t seen = 0;
@@ -277,7 +277,7 @@ TEST_CASE("C2 SIGKILL at random moments, then resume", "[engine][file]") {
       SinkSettings options = sink_settings(to.path(), manifest);
       options.checkpoint_span = Nanos{0};
       const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
-      Source source{{.slots = 16}, make_io()};
+      Source source{{.slots = 16, .direct_io = direct_io_under_test()}, make_io()};
       source.add(answered_volume(std::move(files), *sink));
       Wire wire{&source, *sink};
       wire.on_carry = [](BlockRef&) { ::usleep(1000); };

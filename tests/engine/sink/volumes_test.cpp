@@ -60,7 +60,7 @@ struct Session {
   }
 
   std::unique_ptr<PreparedSink> sink;
-  Source source{{.slots = 16}, make_io()};
+  Source source{{.slots = 16, .direct_io = direct_io_under_test()}, make_io()};
   Wire wire{&source, *sink};
 };
 

@@ -24,9 +24,9 @@ std::string entry(const std::string& left, const std::string& right) {
 
 /// Options that a paper's experiment needs, or a laboratory, and nobody who sends files.
 bool is_for_experiments(const CLI::Option* option) {
-  static constexpr std::array<std::string_view, 8> names{
-      "--bounds",   "--target",    "--key-interval", "--link-model",
-      "--fragment", "--mac-noack", "--eal",          "--file-io"};
+  static constexpr std::array<std::string_view, 9> names{
+      "--bounds",    "--target", "--key-interval", "--link-model", "--fragment",
+      "--mac-noack", "--eal",    "--file-io",      "--direct-io"};
   return std::ranges::find(names, option->get_name()) != names.end();
 }
 
