@@ -7,6 +7,8 @@
 // length, or ended at the end of the file, or failed. One file thread owns it.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,18 +22,34 @@
 
 namespace onehop::disk {
 
-/// FileOperation is one transfer between a buffer and a place in a file, or a sync of the file.
+/// Blocks of one operation, at most: a mebibyte. Lower: under direct I/O the disk idles more often
+/// and has to be woken for less. Higher: a block has left the cache when it is hashed. What this
+/// gains a ring with several operations under way gains as well, and one with registered buffers no
+/// more, since the pool is of huge pages; but a process that parses a stranger's bytes is better
+/// without a ring, and many systems forbid it.
+inline constexpr std::size_t operation_blocks_max = 4;
+
+/// FileOperation is one transfer between buffers and a place in a file, or a sync of the file.
 struct FileOperation {
   /// sync is fdatasync. It covers the writes whose completion was collected before.
   enum class Kind : std::uint8_t { none, read, write, sync };
   Kind kind = Kind::none;
   int fd = -1;
   std::byte* buffer = nullptr;  ///< the caller's; untouched by others until the completion
-  std::uint32_t bytes = 0;
+  /// Where the transfer goes on: each buffer but the last is a whole block's.
+  std::array<std::byte*, operation_blocks_max - 1> more{};
+  std::uint32_t bytes = 0;   ///< over all buffers
   std::uint64_t offset = 0;  ///< in the file
   /// Of a read: so many bytes behind them may be read, too, for which the buffer has room.
   std::uint32_t spare_bytes = 0;
   std::uint64_t tag = 0;  ///< comes back in the completion
+};
+
+/// Pieces are what is left of an operation's buffers behind the first `done` bytes.
+struct Pieces {
+  Pieces(const FileOperation& operation, std::uint32_t done) noexcept;
+  std::array<iovec, operation_blocks_max> list{};
+  int count = 0;
 };
 
 struct IoCompletion {

@@ -26,8 +26,8 @@ class UringIo final : public FileIo {
     is_open_ = true;
     io_uring_probe* probe = io_uring_get_probe_ring(&ring_);
     const bool is_complete = probe != nullptr &&
-                             io_uring_opcode_supported(probe, IORING_OP_READ) != 0 &&
-                             io_uring_opcode_supported(probe, IORING_OP_WRITE) != 0 &&
+                             io_uring_opcode_supported(probe, IORING_OP_READV) != 0 &&
+                             io_uring_opcode_supported(probe, IORING_OP_WRITEV) != 0 &&
                              io_uring_opcode_supported(probe, IORING_OP_FSYNC) != 0;
     io_uring_free_probe(probe);
     return is_complete ? 0 : -EOPNOTSUPP;
@@ -82,11 +82,13 @@ class UringIo final : public FileIo {
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
     // The queue has a place for each operation, and each submit empties it.
     ONEHOP_CHECK(sqe != nullptr);
+    // The kernel copies the list before the submit returns.
+    const Pieces pieces{o, done};
+    const auto count = static_cast<unsigned>(pieces.count);
     if (o.kind == Kind::read)
-      io_uring_prep_read(sqe, o.fd, o.buffer + done, o.bytes + o.spare_bytes - done,
-                         o.offset + done);
+      io_uring_prep_readv(sqe, o.fd, pieces.list.data(), count, o.offset + done);
     if (o.kind == Kind::write)
-      io_uring_prep_write(sqe, o.fd, o.buffer + done, o.bytes - done, o.offset + done);
+      io_uring_prep_writev(sqe, o.fd, pieces.list.data(), count, o.offset + done);
     if (o.kind == Kind::sync) io_uring_prep_fsync(sqe, o.fd, IORING_FSYNC_DATASYNC);
     io_uring_sqe_set_data64(sqe, index);
     int rc = 0;

@@ -31,15 +31,17 @@ int PartFile::record(std::span<const Claim> claims) {
 }
 
 void PartFile::expect(disk::PageCache& cache, std::uint64_t offset, std::uint32_t bytes) noexcept {
-  if (!way_) way_ = cache.choose(part_.get(), header_.size);
+  if (!way_) {
+    way_ = cache.choose(part_.get(), header_.size);
+    was_direct_ = way_->is_direct();
+  }
   if (way_->spare(bytes) != 0) cache.give_up(part_.get(), *way_, 0);
   written_end_ = std::max(written_end_, offset + bytes);
 }
 
-bool PartFile::give_up_direct(disk::PageCache& cache, std::int64_t result) noexcept {
-  if (!way_ || !way_->is_direct()) return false;
-  cache.give_up(part_.get(), *way_, result < 0 ? static_cast<int>(-result) : 0);
-  return true;
+bool PartFile::give_up_direct(disk::PageCache& cache, int errno_value) noexcept {
+  if (is_direct()) cache.give_up(part_.get(), *way_, errno_value);
+  return was_direct_;
 }
 
 /// Of a part that goes past the page cache: some file systems write through it all the same.

@@ -115,9 +115,10 @@ class PartFile {
   /// the part is written past the page cache. A block that direct I/O does not take, the last one,
   /// ends that: what comes behind it are a few that were lost. Syscalls: as PageCache::choose.
   void expect(disk::PageCache& cache, std::uint64_t offset, std::uint32_t bytes) noexcept;
-  /// give_up_direct: a write ended with `result`, too few bytes or -errno. True: direct I/O may be
-  /// the cause, and the rest is to be written again. Syscalls: fcntl.
-  [[nodiscard]] bool give_up_direct(disk::PageCache& cache, std::int64_t result) noexcept;
+  [[nodiscard]] bool is_direct() const noexcept { return way_ && way_->is_direct(); }
+  /// give_up_direct: a write failed, or moved too few bytes (0). True: it may have been direct, so
+  /// that the rest is to be written again. Syscalls: fcntl.
+  [[nodiscard]] bool give_up_direct(disk::PageCache& cache, int errno_value) noexcept;
 
   /// make_hole lets a range that is all zero take no room on the disk; false: the zeros have to be
   /// written. `size` is the whole file's. Syscalls: fallocate; ftruncate for the first one.
@@ -179,6 +180,7 @@ class PartFile {
   std::uint64_t old_bytes_ = 0;  // what earlier sessions wrote ends here
   bool is_full_length_ = false, is_hole_refused_ = false;
   std::optional<disk::CacheWay> way_;  // once something is written
+  bool was_direct_ = false;
   // Where what was written ends: all of it, that which a sync covers, and that which has left the
   // page cache.
   std::uint64_t written_end_ = 0, syncing_end_ = 0, dropped_end_ = 0;

@@ -43,6 +43,7 @@ std::size_t Sink::turn(Instant now, FileRings& rings) {
   // Blocks first: as a rule a digest then finds its block.
   std::size_t moved = take_blocks(rings);
   if (has_room()) moved += take_commands(rings, messages_per_turn_max);
+  submit_write();
   collect(false);
   if (stream_) write_stream();
   if (!is_stopped_) checkpoint_if_due(now);
@@ -179,15 +180,10 @@ void Sink::write(OpenFile& open, const BlockRef& block) {
   wait_for_room();
   if (is_stopped_) return give_back(block);
   if (!is_piece) open.part.expect(cache_, block.offset, block.length);
-  writing_[block.slot] = block;
   ++open.writes_in_flight;
-  io_->submit({.kind = disk::FileOperation::Kind::write,
-               .fd = is_piece ? stream_->fd() : open.part.fd(),
-               .buffer = block.data,
-               .bytes = block.length,
-               .offset = open.volume.base + block.offset,
-               .tag = block.slot});
-  collect(false);
+  add_to_write(block, open.volume.base + block.offset);
+  const bool is_last = block.offset + block.length == size;
+  if (is_piece || !open.part.is_direct() || is_last) submit_write();
 }
 
 /// The file of a block that is announced. Null: that changes nothing, or it failed.

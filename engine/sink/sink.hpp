@@ -174,8 +174,11 @@ class Sink final : public disk::FileWorker {
   [[nodiscard]] bool finish_stream(Writing& last);
 
   // sink_durable.cpp
+  void add_to_write(const BlockRef& block, std::uint64_t offset);
+  void submit_write();
   void collect(bool is_waiting);
   void on_written(std::uint32_t slot, std::int64_t result);
+  void on_block_written(const BlockRef& block, std::int64_t result);
   void on_synced(std::uint32_t file, std::int64_t result);
   void checkpoint_if_due(Instant now);
   void start_syncs();
@@ -209,10 +212,21 @@ class Sink final : public disk::FileWorker {
   PackCommit commit_;  // after volumes_: its thread, which reads of them, ends first
   std::optional<StreamOutput> stream_;  // once something of it has come
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;  // by index on the wire
-  std::vector<BlockRef> writing_;                                      // by slot
-  std::deque<BlockRef> outbox_;                                        // buffers for the engine
-  std::deque<FileEvent> told_;                                         // for the session
-  std::size_t done_total_ = 0;  // files in place, folders too
+  struct InWrite {
+    BlockRef block;
+    std::optional<std::uint32_t> next;  ///< the slot of the block behind it in the same operation
+  };
+  std::vector<InWrite> writing_;  // by slot
+  /// What is written next, as one operation: blocks of one part that follow each other and come in
+  /// one turn. If they waited longer for others, the sender would take this for a slower disk.
+  struct {
+    disk::FileOperation write;
+    std::size_t count = 0;
+    std::uint32_t file = 0, last_slot = 0;
+  } next_;
+  std::deque<BlockRef> outbox_;  // buffers for the engine
+  std::deque<FileEvent> told_;   // for the session
+  std::size_t done_total_ = 0;   // files in place, folders too
   /// 2 MiB: 28 ms at 600 Mbit/s, three of the longest naps.
   static constexpr std::uint64_t near_end_blocks = 8;
   /// Blocks known but not yet in the tree: 16 GiB of data ahead of its digests, about 10 MiB of

@@ -45,19 +45,65 @@ void Sink::wait_for_room() {
 }
 
 void Sink::wait_for_all() {
+  submit_write();
   while (io_->in_flight() > 0) collect(true);
 }
 
+/// The disk is asked for several blocks at once where they go past the page cache.
+void Sink::add_to_write(const BlockRef& block, std::uint64_t offset) {
+  disk::FileOperation& write = next_.write;
+  const bool is_behind = block.file == next_.file && offset == write.offset + write.bytes;
+  if (next_.count > 0 && !is_behind) submit_write();
+  writing_[block.slot] = {block, {}};
+  if (next_.count == 0) {
+    write = {.kind = disk::FileOperation::Kind::write, .offset = offset, .tag = block.slot};
+    next_.file = block.file;
+    write.buffer = block.data;
+  } else {
+    write.more[next_.count - 1] = block.data;
+    writing_[next_.last_slot].next = block.slot;
+  }
+  write.bytes += block.length;
+  next_.last_slot = block.slot;
+  if (++next_.count == disk::operation_blocks_max) submit_write();
+}
+
+/// After a failure nothing more is written.
+void Sink::submit_write() {
+  if (std::exchange(next_.count, 0) == 0) return;
+  wait_for_room();
+  OpenFile& open = *open_.at(next_.file);
+  next_.write.fd = open.volume.list->is_stream() ? stream_->fd() : open.part.fd();
+  std::optional<std::uint32_t> first = static_cast<std::uint32_t>(next_.write.tag);
+  for (; is_stopped_ && first; first = writing_[*first].next) {
+    --open.writes_in_flight;
+    give_back(writing_[*first].block);
+  }
+  if (is_stopped_) return;
+  io_->submit(next_.write);
+  collect(false);
+}
+
+/// Where direct I/O failed, each block is written again, through the page cache.
 void Sink::on_written(std::uint32_t slot, std::int64_t result) {
-  const BlockRef block = writing_[slot];
+  OpenFile& open = *open_.at(writing_[slot].block.file);
+  if (result < 0 && open.part.give_up_direct(cache_, static_cast<int>(-result))) result = 0;
+  for (std::optional<std::uint32_t> next = slot; next;) {
+    const InWrite written = writing_[*next];
+    next = written.next;
+    on_block_written(written.block, std::min<std::int64_t>(result, written.block.length));
+    if (result > 0) result -= std::min<std::int64_t>(result, written.block.length);
+  }
+}
+
+void Sink::on_block_written(const BlockRef& block, std::int64_t result) {
   OpenFile& open = *open_.at(block.file);
   ONEHOP_CHECK(open.writes_in_flight > 0);
   --open.writes_in_flight;
   give_back(block);
   const bool is_piece = open.volume.list->is_stream();
   const std::span<const std::byte> bytes{block.data, block.length};
-  if (!is_piece && result < block.length && open.part.give_up_direct(cache_, result))
-    result = std::max<std::int64_t>(result, 0);
+  if (result >= 0 && result < block.length) (void)open.part.give_up_direct(cache_, 0);
   int errno_value = result < 0 ? static_cast<int>(-result) : 0;
   // A short write is at the end of something; the next one tells of what.
   if (result >= 0 && std::cmp_less(result, block.length))

@@ -4,11 +4,9 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "engine/base/check.hpp"
-#include "engine/disk/file_bytes.hpp"
 #include "engine/disk/zero_block.hpp"
 
 namespace onehop::source {
@@ -136,7 +134,6 @@ bool Source::open_next_file() {
 
 std::size_t Source::submit_reads(std::size_t waiting) {
   std::size_t count = 0;
-  std::uint32_t slot = 0;
   const auto has_room = [&] {
     const auto unsent = static_cast<std::size_t>(std::ranges::count_if(outbox_, has_data));
     return outbox_.size() + told_.size() < outbox_max &&
@@ -160,9 +157,9 @@ std::size_t Source::submit_reads(std::size_t waiting) {
       ++count;
       continue;
     }
-    if (!pool_.lend(slot)) return count;
-    submit_read(slot);
-    ++count;
+    const std::size_t blocks = submit_read();
+    if (blocks == 0) return count;
+    count += blocks;
     collect_reads();
     if (io_->depth() == 1) count += hand_over();  // hash it while it is in the cache
   }
@@ -184,25 +181,6 @@ bool Source::submit_hole() {
                     .is_done = true});
   pass_blocks(blocks);
   return true;
-}
-
-void Source::submit_read(std::uint32_t slot) {
-  const std::uint32_t file = next_file();
-  const std::uint64_t size = size_of(file);
-  const BlockRef block{.data = pool_.data(slot),
-                       .offset = next_.block * block_bytes,
-                       .file = file,
-                       .length = block_length_at(size, next_.block * block_bytes),
-                       .slot = slot};
-  reads_.push_back({.block = block, .way = next_.way});
-  io_->submit({.kind = disk::FileOperation::Kind::read,
-               .fd = source_file(file).fd.get(),
-               .buffer = block.data,
-               .bytes = block.length,
-               .offset = block.offset,
-               .spare_bytes = next_.way.spare(block.length),
-               .tag = first_tag_ + reads_.size() - 1});
-  pass_blocks(1);
 }
 
 void Source::pass_blocks(std::uint64_t count) {
@@ -250,17 +228,6 @@ std::uint32_t Source::next_file() const {
   return volumes_.back()->list.first_file + static_cast<std::uint32_t>(next_.entry);
 }
 
-void Source::collect_reads() {
-  std::array<disk::IoCompletion, disk::io_depth_max> done;
-  const std::size_t count = io_->collect(done);
-  for (std::size_t i = 0; i < count; ++i) {
-    ONEHOP_CHECK(done[i].tag >= first_tag_);
-    Read& read = reads_[static_cast<std::size_t>(done[i].tag - first_tag_)];
-    read.is_done = true;
-    read.result = done[i].result;
-  }
-}
-
 std::size_t Source::hand_over() {
   std::size_t count = 0;
   while (!reads_.empty() && reads_.front().is_done) {
@@ -277,20 +244,6 @@ std::size_t Source::hand_over() {
       finish_block(read);
   }
   return count;
-}
-
-/// What came of a block. Where direct I/O failed it is read again, through the page cache.
-std::int64_t Source::bytes_read(Read& read) {
-  const BlockRef& block = read.block;
-  const int fd = source_file(block.file).fd.get();
-  if (read.result < block.length && read.way.is_direct()) {
-    cache_.give_up(fd, read.way, read.result < 0 ? static_cast<int>(-read.result) : 0);
-    read.result = disk::read_at(fd, {block.data, block.length}, block.offset);
-    if (next_.is_open && next_file() == block.file) next_.way = read.way;
-  }
-  const std::uint64_t end = block.offset + block.length;
-  disk::drop_behind(fd, read.way, end, end == size_of(block.file));
-  return std::min<std::int64_t>(read.result, block.length);
 }
 
 void Source::finish_block(Read read) {

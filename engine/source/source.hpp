@@ -69,6 +69,7 @@ class Source final : public disk::FileWorker {
   struct Read {
     BlockRef block;
     disk::CacheWay way{};
+    std::size_t blocks = 1;  ///< of the first of an operation: those that it reads
     bool is_done = false;
     std::int64_t result = 0;
   };
@@ -91,7 +92,7 @@ class Source final : public disk::FileWorker {
   [[nodiscard]] bool open_next_file();
   [[nodiscard]] bool pack_next(std::size_t& count);
   [[nodiscard]] bool submit_hole();
-  void submit_read(std::uint32_t slot);
+  [[nodiscard]] std::size_t submit_read();
   void pass_blocks(std::uint64_t count);
   void end_if_last();
   void drop_volumes();
