@@ -69,10 +69,11 @@ def event(process, kind) -> Any:
 
 
 def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=(),
-               while_running=None, is_memory_read=False, are_threads_read=False) -> Any:
+               while_running=None, is_memory_read=False, are_threads_read=False,
+               at_end=None) -> Any:
     """run_onehop moves `file` from a to `folder` on b; `extra` are options of the sender,
     `receive_extra` of the receiver. `while_running(sender)` is called once data is on its way to
-    start."""
+    start, `at_end()` before what arrived is removed."""
     env = {"ONEHOP_CODE": make_code()}
     receive = sender = None
     try:
@@ -108,6 +109,8 @@ def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=
     if io != "auto" and (sent["io_used"] != io or received["io_used"] != io):
         raise MeasureError(
             f"onehop: asked for {io}, got {sent['io_used']} and {received['io_used']}")
+    if at_end is not None:
+        at_end()
     (Path(folder) / Path(file).name).unlink(missing_ok=True)
     return Outcome(size, sent["seconds"], sent["goodput_bps"],
                    sender.cpu_seconds + receive.cpu_seconds, softirq, busy, wall,
