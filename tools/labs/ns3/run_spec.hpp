@@ -33,7 +33,10 @@ struct LinkSpec {
   std::uint32_t fading_paths = 0;  ///< independent paths whose mean power walkers see; 0: no fading
   double phy_loss = 0;  ///< per MPDU at the receiver's PHY; the MAC repeats it
   double ip_loss = 0;   ///< per packet above the receiver's MAC; nobody below us repeats it
-  double jitter_ms = 0;        ///< mean of what a receiver holds a frame above its MAC; 0: nothing
+  /// How often the MAC sends a frame at the most; 0: ns-3's 7, after which the receiver may wait
+  /// for ever for the number that is missing
+  std::uint32_t mac_tries = 0;
+  double jitter_ms = 0;        ///< mean time that a receiver holds a frame above its MAC; 0: none
   double jitter_draw_ms = 20;  ///< from one draw of it to the next
   double drought_ms = 0;       ///< how long others have the medium at a time; 0: never
   double drought_gap_ms = 1000;  ///< mean time from the end of one drought to the next

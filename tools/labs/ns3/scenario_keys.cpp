@@ -96,6 +96,7 @@ Result<void> read_link(const toml::table& table, const std::string& where, LinkS
                {"fading_paths", number(link.fading_paths, 1, 64)},
                {"phy_loss", number(link.phy_loss, 0, 0.2)},  // ns-3 3.37 aborts at 30 %
                {"ip_loss", number(link.ip_loss, 0, 0.9)},
+               {"mac_tries", number(link.mac_tries, 1, 1000)},
                {"jitter_ms", number(link.jitter_ms, 0, 91)},  // the model ends there
                {"jitter_draw_ms", number(link.jitter_draw_ms, 0.01, 1e4)},
                {"drought_ms", number(link.drought_ms, 0, 1e4)},

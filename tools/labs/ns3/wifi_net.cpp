@@ -54,6 +54,10 @@ WifiNet::WifiNet(const LinkSpec& link, std::size_t flows, std::uint32_t payload_
   if (link.rts_bytes > 0)
     ns3::Config::SetDefault("ns3::WifiRemoteStationManager::RtsCtsThreshold",
                             UintegerValue(link.rts_bytes));
+  if (link.mac_tries > 0)
+    for (const char* const of_size : {"MaxSsrc", "MaxSlrc"})
+      ns3::Config::SetDefault(std::string{"ns3::WifiRemoteStationManager::"} + of_size,
+                              UintegerValue(link.mac_tries));
   nodes_.Create(link.topology == "ap" ? link.pairs + 1 : link.pairs * 2);
   if (link.topology == "ap")
     install_ap();
