@@ -165,7 +165,7 @@ void code(auto& c, Is<Accept> auto& m) {
 }
 void code(auto& c, Is<VolumeAnswer> auto& m) {
   c.bytes(m.manifest_hash);
-  c.u8(m.has_claims, 0, 1);
+  c.u8(m.has_held, 0, 1);
   c.items(m.actions, volume_entries_max, 1,
           [&](auto& action) { c.u8(action, 0, number_of(FileAction::name_taken)); });
   c.items(m.name_faults, volume_entries_max, 1, [&](auto& fault) { c.u8(fault, 1); });
@@ -178,6 +178,14 @@ void code(auto& c, Is<ClaimPart> auto& m) {
   const std::size_t width_bytes = c.width(m.digests, std::identity{});
   c.items(m.digests, digests_per_message_max, 16,
           [&](auto& digest) { c.digest(digest, width_bytes); });
+}
+void code(auto& c, Is<HeldPart> auto& m) {
+  c.u8(m.is_last, 0, 1);
+  c.items(m.runs, digests_per_message_max, 4 + 8 + 8, [&](auto& run) {
+    c.u32(run.file, 0, file_index_max);
+    c.u64(run.first_block, 0, block_index_max);
+    c.u64(run.count, 1, block_index_max);
+  });
 }
 void code(auto& c, Is<PathReady> auto& m) { c.u32(m.frame_bytes, 0, 65'535); }
 void code(auto& c, Is<BlockDigests> auto& m) {
@@ -223,7 +231,7 @@ void code(auto& c, Is<PackDone> auto& m) {
 }
 void code(auto& c, Is<Bye> auto& m) { c.u8(m.code, 0, number_of(ExitCode::timed_out)); }
 template <class C, class M>
-  requires Is<M, Refuse> || Is<M, Failure>
+requires Is<M, Refuse> || Is<M, Failure>
 void code(C& c, M& m) {
   c.u8(m.code, 0, number_of(ExitCode::timed_out));
   c.text(m.text, text_bytes_max);
@@ -238,7 +246,7 @@ void code(auto& c, Is<Introduce> auto& m) {
   c.bytes(m.proof);
 }
 template <class C, class M>
-  requires std::is_empty_v<M>  // DataReady, Complete, Restart, Restarted, Busy, RequireSha256
+requires std::is_empty_v<M>  // DataReady, Complete, Restart, Restarted, Busy, RequireSha256
 void code(C&, M&) {}
 
 template <class T>
@@ -250,11 +258,11 @@ std::optional<Message> decode_as(std::span<const std::byte> body) {
   return Message{std::move(message)};
 }
 
-// Only seven messages may be large; the rest is refused before its body is read.
+// Only eight messages may be large; the rest is refused before its body is read.
 template <class M>
 constexpr std::size_t body_bytes_max =
     Is<M, ManifestPart> || Is<M, Accept> || Is<M, VolumeAnswer> || Is<M, ClaimPart> ||
-            Is<M, BlockDigests> || Is<M, Holes> || Is<M, PackDone>
+            Is<M, HeldPart> || Is<M, BlockDigests> || Is<M, Holes> || Is<M, PackDone>
         ? message_body_bytes_max
         : 2048;
 
@@ -271,11 +279,11 @@ constexpr std::array<Kind, type_count> make_kinds(std::index_sequence<I...>) {
 constexpr auto kinds = make_kinds(std::make_index_sequence<type_count>{});
 
 constexpr std::array<std::string_view, type_count> type_names = {
-    "Welcome",   "Refuse",       "Offer",     "ManifestPart",  "VolumeEnd",
-    "Accept",    "ClaimPart",    "DataReady", "PathReady",     "BlockDigests",
-    "FileRoot",  "FileDone",     "Complete",  "Bye",           "Failure",
-    "KeepAlive", "Restart",      "Restarted", "Hello",         "Busy",
-    "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256", "Introduce"};
+    "Welcome",   "Refuse",    "Offer",     "ManifestPart", "VolumeEnd", "Accept",
+    "ClaimPart", "DataReady", "PathReady", "BlockDigests", "FileRoot",  "FileDone",
+    "Complete",  "Bye",       "Failure",   "KeepAlive",    "Restart",   "Restarted",
+    "Hello",     "Busy",      "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256",
+    "Introduce", "HeldPart"};
 
 }  // namespace
 

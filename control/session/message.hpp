@@ -9,13 +9,13 @@
 //     ◀── Welcome | Busy, later Welcome        ... | Refuse: another version, too many wait
 //     ◀───────────────── RequireSha256         before the Welcome: checksums are not enough
 //     Offer, ManifestPart.., VolumeEnd ▶       the first volume of what is sent
-//     ◀─ Accept, VolumeAnswer, ClaimPart..     ... | Refuse
+//     ◀─ Accept, VolumeAnswer, HeldPart..      ... | Refuse
 //     DataReady ───────────────────────▶       the sender's port is up: both prove the path
 //     PathReady ───────────▶ ◀── PathReady
 //     BlockDigests.., Holes.., FileRoot.. ▶
 //     ◀──────────── FileDone.., PackDone..     verified, fsynced, renamed; or compared
 //     ManifestPart.., VolumeEnd ───────▶       the next volumes, while data flows
-//     ◀───────── VolumeAnswer, ClaimPart..
+//     ◀───────── VolumeAnswer, HeldPart..
 //     Complete ──────────────────▶ ◀── Bye
 //     Restart ─────────────────────────▶       a file changed while it was sent: stop in order
 //     ◀───────────── FileDone.., Restarted     then what is not done is offered again, from Offer
@@ -118,17 +118,28 @@ struct Accept {
 /// VolumeAnswer answers the first volume without an answer. It is sent when its file side is ready.
 struct VolumeAnswer {
   Digest manifest_hash{};           ///< what was approved
-  bool has_claims = false;          ///< ClaimParts follow, up to the one with is_last
+  bool has_held = false;            ///< HeldParts follow, up to the one with is_last
   std::vector<FileAction> actions;  ///< one per entry
   /// The errno, or list::SymlinkFault, of each FileAction::name_refused, in order.
   std::vector<std::uint8_t> name_faults;
 };
-/// ClaimPart: consecutive blocks of `file` that the receiver holds, by their tags
-/// (crypto::ContentMac). Files and blocks ascend over the parts.
+/// HeldRun: `count` blocks of `file` that the receiver seems to hold. It reads them while others
+/// are sent, and tells what it finds in ClaimParts.
+struct HeldRun {
+  std::uint32_t file = 0;
+  std::uint64_t first_block = 0, count = 1;
+};
+/// HeldPart: files and blocks ascend over the parts.
+struct HeldPart {
+  bool is_last = false;
+  std::vector<HeldRun> runs;
+};
+/// ClaimPart: consecutive blocks of `file`, which has HeldRuns, by their tags (crypto::ContentMac).
+/// Blocks ascend over the parts of a file.
 struct ClaimPart {
   std::uint32_t file = 0;
   std::uint64_t first_block = 0;
-  bool is_last = false;
+  bool is_last = false;         ///< of this file: blocks that were left out are not there any more
   std::vector<Digest> digests;  ///< tags
 };
 struct DataReady {};
@@ -243,7 +254,7 @@ struct Busy {};
 using Message = std::variant<Welcome, Refuse, Offer, ManifestPart, VolumeEnd, Accept, ClaimPart,
                              DataReady, PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye,
                              Failure, KeepAlive, Restart, Restarted, Hello, Busy, PackDone,
-                             VolumeAnswer, Holes, RequireSha256, Introduce>;
+                             VolumeAnswer, Holes, RequireSha256, Introduce, HeldPart>;
 
 struct MessageHeader {
   MessageType type{};

@@ -44,7 +44,7 @@ Error RecvMachine::deadline_error() const {
 
 // --- the transfer
 
-void RecvMachine::advance(Instant now) {
+void RecvMachine::advance(Instant) {
   if (state_ == State::transferring) {
     // With as many volumes under way as may be the sender waits for the end of one.
     const bool is_awaited = volumes_.are_roots_announced() || !volumes_.has_room();
@@ -52,7 +52,6 @@ void RecvMachine::advance(Instant now) {
                   : is_awaited                         ? limits_.poll_short
                                                        : limits_.poll;
   }
-  if (has_more_to_send()) send_next_claims(now);
 }
 
 void RecvMachine::on_proven(Instant) {
@@ -75,12 +74,33 @@ Result<void> RecvMachine::take_file_event(Instant, const FileEvent& event) {
   if (const auto* records = std::get_if<RecordsFinished>(&event)) {
     ONEHOP_TRYV(take_finished(*records));
   }
+  if (const auto* held = std::get_if<HeldBlock>(&event)) take_held(*held);
+  if (const auto* end = std::get_if<HeldEnd>(&event)) take_held(*end);
   drop_over();
   if (auto fault = fault_of(event)) return std::move(*fault);
   return success();
 }
 
+/// Runs of consecutive blocks, cut at the bound of a message.
+void RecvMachine::take_held(const HeldBlock& held) {
+  const bool is_next = !claims_.empty() && claims_.back().file == held.file &&
+                       claims_.back().first_block + claims_.back().digests.size() == held.block &&
+                       claims_.back().digests.size() < digests_per_message_max;
+  if (!is_next) claims_.push_back({.file = held.file, .first_block = held.block, .digests = {}});
+  claims_.back().digests.push_back(held.tag);
+  bytes_claimed_ += block_bytes;
+}
+
+void RecvMachine::take_held(const HeldEnd& end) {
+  if (claims_.empty() || claims_.back().file != end.file)
+    claims_.push_back({.file = end.file, .first_block = 0, .digests = {}});
+  claims_.back().is_last = true;
+}
+
 void RecvMachine::flush() {
+  // The file thread begins to read before the sender is ready to be told.
+  for (; state_ == State::transferring && !claims_.empty(); claims_.pop_front())
+    send(std::move(claims_.front()));
   if (!done_.runs.empty()) send(std::exchange(done_, {}));
 }
 
@@ -183,9 +203,7 @@ Result<void> RecvMachine::take_holes(const Holes& message) {
 }
 
 Result<void> RecvMachine::take_root(const FileRoot& message) {
-  // A volume may be over only once its answer is said.
-  const bool is_early = is_sending_claims_ && message.file >= offered_.front()->first_file;
-  if (is_early || !volumes_.take_root(message.file, message.root))
+  if (!volumes_.take_root(message.file, message.root))
     return violation("the peer announced a root of a file that it cannot have sent");
   if (volumes_.are_roots_announced()) learn(Phase::verifying);
   act(FileCommand{AnnouncedRoot{message.file, message.root}});
@@ -212,7 +230,7 @@ void RecvMachine::end_restart(Instant now) {
     for (std::size_t i = 0; i < volume.manifest->files.size(); ++i)
       if (!volume.is_settled(i))
         offered_before_->emplace(volume.manifest->files[i].name, volume.manifest->files[i]);
-  is_deciding_ = is_sending_claims_ = false;
+  is_deciding_ = false;
   claims_.clear();
   bytes_claimed_ = 0;
   flush();

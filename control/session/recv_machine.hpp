@@ -3,8 +3,9 @@
 // The listener has taken the Hello.
 //
 //   Welcome ─▶ Offer, first volume: validated ─▶ Consider ─▶ OpenData, StartData
-//     ─▶ Accept, VolumeAnswer, ClaimPart.. ─▶ DataReady, PathReady
-//     ─▶ digests and roots in, FileDones out; later volumes: Consider, TakeOffered, VolumeAnswer
+//     ─▶ Accept, VolumeAnswer, HeldPart.. ─▶ DataReady, PathReady
+//     ─▶ digests and roots in, ClaimParts and FileDones out
+//     ─▶ later volumes: Consider, TakeOffered, VolumeAnswer
 //     ─▶ Complete ─▶ Bye
 #pragma once
 
@@ -25,9 +26,7 @@ class RecvMachine final : public SessionMachine {
   [[nodiscard]] bool can_take_message() const noexcept override {
     return state_ != State::restarting && SessionMachine::can_take_message();
   }
-  [[nodiscard]] bool has_more_to_send() const noexcept override {
-    return state_ == State::sending_claims || (is_sending_claims_ && state_ == State::transferring);
-  }
+  [[nodiscard]] bool has_more_to_send() const noexcept override { return false; }
   [[nodiscard]] bool wants_keepalive() const noexcept override { return is_outcome_certain(); }
 
   /// has_offer: the sender has sent a whole, valid first volume.
@@ -68,9 +67,10 @@ class RecvMachine final : public SessionMachine {
   }
   void send_accept(Instant now);
   void send_answer(Instant now);
-  void send_next_claims(Instant now);
-  void send_claims(std::size_t entry);
+  void send_held(const list::Held& held, std::uint32_t first_file);
   void end_answer(Instant now);
+  void take_held(const HeldBlock& held);
+  void take_held(const HeldEnd& end);
   void take_finished(const FileFinished& finished);
   [[nodiscard]] Result<void> take_finished(const RecordsFinished& finished);
   void skip(const BlockRef& block) {
@@ -100,10 +100,8 @@ class RecvMachine final : public SessionMachine {
   std::uint64_t bytes_offered_ = 0;
   // Volumes that were read, in order; the host considers the first.
   std::deque<std::shared_ptr<const OfferedVolume>> offered_;
-  Claims claims_;                   // of the newest answer, until they are sent
-  std::size_t next_claims_ = 0;     // entry whose claims are sent next
-  bool is_sending_claims_ = false;  // of the newest volume that was answered
-  PackDone done_;                   // of this turn
+  std::deque<ClaimPart> claims_;  // that are not sent
+  PackDone done_;                 // of this turn
   std::optional<KnownEntries> offered_before_;
   std::vector<SessionId> session_ids_;
   std::uint64_t restarts_left_ = 0;  // each entry may change once, and then be left out

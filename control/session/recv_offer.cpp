@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RecvMachine, the offer: volumes in, answers and claims out. A volume is refused as a whole
+// RecvMachine, the offer: volumes in, answers out. A volume is refused as a whole
 // before the host learns a single name.
 //
 //   ManifestPart.., VolumeEnd ─▶ Consider ─▶ on_decision
-//     ─▶ TakeOffered ─▶ VolumeAnswer, ClaimPart..
+//     ─▶ TakeOffered ─▶ VolumeAnswer, HeldPart..
 #include <algorithm>
 
 #include "control/session/recv_machine.hpp"
@@ -107,7 +107,7 @@ Result<void> RecvMachine::take_volume_end(Instant now, const VolumeEnd& end) {
 }
 
 void RecvMachine::consider_next() {
-  if (is_deciding_ || is_sending_claims_ || offered_.empty()) return;
+  if (is_deciding_ || offered_.empty()) return;
   is_deciding_ = true;
   act(Consider{offered_.front()});
 }
@@ -155,12 +155,8 @@ void RecvMachine::on_decision(Instant now, Result<list::Answer> decision) {
   if (const auto checked = check_decision(volume, answer); !checked)
     return fail(now, checked.error());
   answer.set_pack(*volume.manifest, context_.digest);
-  claims_ = std::move(answer.claims);
   volume.take_answer(std::move(answer));
-  // Of packed files the pack says whether what is there is the same.
-  for (std::uint32_t i = 0; i < claims_.size(); ++i)
-    if (!volume.has_blocks(volume.first_file + i)) claims_[i].clear();
-  for (const auto& claims : claims_) bytes_claimed_ += claims.size() * block_bytes;
+  note_held(volume);
   for (std::uint32_t i = 0; i < volume.manifest->files.size(); ++i)
     if (volume.answer->actions[i] == FileAction::compare &&
         volume.has_blocks(volume.first_file + i))
@@ -179,9 +175,9 @@ Result<void> RecvMachine::check_decision(const VolumeState& volume,
   bool is_right = answer.actions.size() == volume.manifest->files.size() &&
                   std::ranges::count(answer.actions, FileAction::name_refused) ==
                       std::ssize(answer.name_faults);
-  is_right = is_right && answer.claims.size() <= answer.actions.size();
-  for (std::size_t i = 0; is_right && i < answer.claims.size(); ++i)
-    is_right = answer.claims[i].empty() || answer.actions[i] == FileAction::resume;
+  is_right = is_right && answer.held.size() <= answer.actions.size();
+  for (std::size_t i = 0; is_right && i < answer.held.size(); ++i)
+    is_right = answer.held[i].empty() || answer.actions[i] == FileAction::resume;
   if (is_right) return success();
   return Error{ExitCode::internal_error, step_, "the decision does not fit the volume", ""};
 }
@@ -207,55 +203,35 @@ void RecvMachine::send_accept(Instant now) {
   accept.io = data_->io;
   accept.folder = volumes_.open().front().answer->folder;
   send(std::move(accept));
-  enter(State::sending_claims, Instant::max(), "wait for the sender's data port");
   send_answer(now);
 }
 
 void RecvMachine::send_answer(Instant now) {
   VolumeAnswer answer;
   answer.manifest_hash = offered_.front()->manifest_hash;
-  answer.has_claims =
-      std::ranges::any_of(claims_, [](const auto& claims) { return !claims.empty(); });
   const list::Answer& given = *volumes_.find(offered_.front()->first_file)->answer;
+  answer.has_held = std::ranges::any_of(given.held, [](const auto& runs) { return !runs.empty(); });
   answer.actions = given.actions;
   answer.name_faults = given.name_faults;
-  is_sending_claims_ = answer.has_claims;
+  const bool has_held = answer.has_held;
   send(std::move(answer));
-  next_claims_ = 0;
-  if (!is_sending_claims_) end_answer(now);
-}
-
-void RecvMachine::send_next_claims(Instant now) {
-  while (next_claims_ < claims_.size() && claims_[next_claims_].empty()) ++next_claims_;
-  if (next_claims_ < claims_.size()) return send_claims(next_claims_++);
-  send(ClaimPart{.file = 0, .first_block = 0, .is_last = true, .digests = {}});
-  is_sending_claims_ = false;
+  if (has_held) send_held(given.held, offered_.front()->first_file);
   end_answer(now);
 }
 
-// Runs of consecutive blocks, cut at the bound of a message.
-void RecvMachine::send_claims(std::size_t entry) {
-  ClaimPart part{.file = offered_.front()->first_file + static_cast<std::uint32_t>(entry),
-                 .first_block = 0,
-                 .is_last = false,
-                 .digests = {}};
-  const auto send_run = [&] {
-    if (!part.digests.empty()) send(part);
-    part.digests.clear();
-  };
-  for (const Claim& claim : claims_[entry]) {
-    if (claim.block != part.first_block + part.digests.size() ||
-        part.digests.size() == digests_per_message_max)
-      send_run();
-    if (part.digests.empty()) part.first_block = claim.block;
-    part.digests.push_back(claim.digest);
-  }
-  send_run();
+void RecvMachine::send_held(const list::Held& held, std::uint32_t first_file) {
+  HeldPart part;
+  for (std::uint32_t entry = 0; entry < held.size(); ++entry)
+    for (const BlockRun& run : held[entry]) {
+      if (part.runs.size() == digests_per_message_max) send(std::exchange(part, {}));
+      part.runs.push_back({first_file + entry, run.first, run.end - run.first});
+    }
+  part.is_last = true;
+  send(std::move(part));
 }
 
 /// The newest volume has its whole answer.
 void RecvMachine::end_answer(Instant now) {
-  claims_.clear();
   const VolumeState* const volume = volumes_.find(offered_.front()->first_file);
   offered_.pop_front();
   report_kept(*volume);
@@ -264,7 +240,9 @@ void RecvMachine::end_answer(Instant now) {
     drop_over();
     return consider_next();
   }
-  if (!is_only) return enter(State::awaiting_data_ready, now + limits_.offer, step_);
+  if (!is_only)
+    return enter(State::awaiting_data_ready, now + limits_.offer,
+                 "wait for the sender's data port");
   learn(Phase::transferring);
   on_proven(now);
 }

@@ -40,14 +40,15 @@ Result<void> SendMachine::take_message(Instant now, Message& message) {
   if (accept != nullptr && state_ == State::awaiting_accept && !accept_)
     return take_accept(std::move(*accept));
   auto* answer = std::get_if<VolumeAnswer>(&message);
-  const auto* claims = std::get_if<ClaimPart>(&message);
+  const auto* held = std::get_if<HeldPart>(&message);
   const bool is_answer_due = state_ == State::transferring || state_ == State::restarting ||
                              (state_ == State::awaiting_accept && accept_);
-  if (answer != nullptr && is_answer_due && !reading_.is_taking_claims)
+  if (answer != nullptr && is_answer_due && !reading_.is_taking_held)
     return take_answer(now, std::move(*answer));
-  if (claims != nullptr && is_answer_due && reading_.is_taking_claims)
-    return take_claims(now, *claims);
+  if (held != nullptr && is_answer_due && reading_.is_taking_held) return take_held(now, *held);
   const bool is_done_due = state_ == State::transferring || state_ == State::restarting;
+  if (const auto* claims = std::get_if<ClaimPart>(&message); claims && is_done_due)
+    return take_claims(now, *claims);
   if (const auto* done = std::get_if<FileDone>(&message); done && is_done_due)
     return take_done(now, *done);
   if (const auto* done = std::get_if<PackDone>(&message); done && is_done_due)
@@ -192,6 +193,7 @@ Result<void> SendMachine::take_done(Instant now, const FileDone& done) {
                  "the peer's digest of the file differs from ours", "Send it again"};
   volume->is_done[done.file - volume->first_file] = true;
   --volume->files_left;
+  untold_.erase(done.file);
   report_done(*volume, done);
   complete_if_over(now);
   return success();

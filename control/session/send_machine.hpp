@@ -2,13 +2,14 @@
 // SendMachine: the sending end's half of the session protocol, without I/O (session_machine.hpp).
 //
 //   Hello ─▶ [Busy: wait] ─▶ [RequireSha256], Welcome ─▶ Offer, first volume
-//     ─▶ Accept, VolumeAnswer, ClaimPart.. ─▶ DataReady, PathReady
+//     ─▶ Accept, VolumeAnswer, HeldPart.. ─▶ DataReady, PathReady
 //     ─▶ digests and roots as blocks are sent, FileDones; later volumes as the host delivers them
 //        and earlier ones end
 //     ─▶ Complete ─▶ Bye
 #pragma once
 
 #include <set>
+#include <unordered_map>
 
 #include "control/session/poll_pause.hpp"
 #include "control/session/session_machine.hpp"
@@ -64,6 +65,7 @@ class SendMachine final : public SessionMachine {
   void await_accept(Instant now);
   [[nodiscard]] Result<void> take_accept(Accept&& accept);
   [[nodiscard]] Result<void> take_answer(Instant now, VolumeAnswer&& answer);
+  [[nodiscard]] Result<void> take_held(Instant now, const HeldPart& part);
   [[nodiscard]] Result<void> take_claims(Instant now, const ClaimPart& part);
   [[nodiscard]] static Result<void> check(const list::Manifest& manifest);
   void end_answer(Instant now);
@@ -93,9 +95,11 @@ class SendMachine final : public SessionMachine {
   std::optional<Accept> accept_;
   struct {
     VolumeAnswer answer;
-    Claims claims;
-    bool is_taking_claims = false;
-  } reading_;                              // the answer that is being read
+    Held held;
+    bool is_taking_held = false;
+  } reading_;  // the answer that is being read
+  // Files whose HeldBlocks are not all told, and from which block on they may come.
+  std::unordered_map<std::uint32_t, std::uint64_t> untold_;
   BlockDigests batch_;                     // of this turn
   Holes holes_;                            // of this turn
   std::set<std::string> restarted_names_;  // each of them restarts at most once

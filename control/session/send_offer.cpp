@@ -2,7 +2,7 @@
 // SendMachine, the offer: volumes out, answers and claims in.
 //
 //   WantVolume ─▶ on_volume ─▶ ManifestPart.., VolumeEnd
-//     ─▶ VolumeAnswer, ClaimPart.. ─▶ Accepted
+//     ─▶ VolumeAnswer, HeldPart.. ─▶ Accepted ─▶ ClaimPart..
 
 #include "control/session/send_machine.hpp"
 
@@ -53,7 +53,8 @@ void SendMachine::on_opened(Instant now, const SessionId& fresh_id) {
   context_.key_interval = options_.key_interval;
   volumes_.restart();
   accept_.reset();
-  is_offering_ = reading_.is_taking_claims = false;
+  is_offering_ = reading_.is_taking_held = false;
+  untold_.clear();
   enter(State::offering, Instant::max(), "offer the files");
   begin_volume(now);
 }
@@ -110,8 +111,10 @@ void SendMachine::await_accept(Instant now) {
 /// While data flows nothing else has a limit: the engine watches that it does.
 void SendMachine::set_answer_deadline(Instant now) {
   const VolumeState* const volume = volumes_.unanswered();
-  const bool is_answer_due = reading_.is_taking_claims || (volume != nullptr && !is_offering_);
-  deadline_ = is_answer_due ? now + limits_.consider_all(*volume->manifest) : Instant::max();
+  const bool is_answer_due = reading_.is_taking_held || (volume != nullptr && !is_offering_);
+  deadline_ = is_answer_due     ? now + limits_.consider_all(*volume->manifest)
+              : untold_.empty() ? Instant::max()
+                                : now + limits_.consider;
 }
 
 Result<void> SendMachine::take_accept(Accept&& accept) {
@@ -131,54 +134,76 @@ Result<void> SendMachine::take_answer(Instant now, VolumeAnswer&& answer) {
       answer.manifest_hash != volume->manifest_hash)
     return violation("the peer accepted something else than what was offered");
   reading_.answer = std::move(answer);
-  reading_.claims.clear();
-  reading_.is_taking_claims = reading_.answer.has_claims;
-  if (!reading_.is_taking_claims)
+  reading_.held.clear();
+  reading_.is_taking_held = reading_.answer.has_held;
+  if (!reading_.is_taking_held)
     end_answer(now);
   else if (state_ == State::awaiting_accept)
     deadline_ = now + limits_.step;
   return success();
 }
 
-// A claim is bounded by our own manifest: each block of each file at most once, in ascending
-// order.
-Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
+// What is held is bounded by our own manifest: each block of each file at most once, in ascending
+// order, and few runs of a file.
+Result<void> SendMachine::take_held(Instant now, const HeldPart& part) {
   const Error bad = violation("the peer claims blocks that the offer does not have");
   if (state_ == State::awaiting_accept) deadline_ = now + limits_.step;
-  if (!part.digests.empty()) {
-    const VolumeState& volume = *volumes_.unanswered();
-    if (!volume.has_entry(part.file)) return bad;
-    const std::size_t entry = part.file - volume.first_file;
+  const VolumeState& volume = *volumes_.unanswered();
+  reading_.held.resize(volume.manifest->files.size());
+  for (const HeldRun& run : part.runs) {
+    if (!volume.has_entry(run.file)) return bad;
+    const std::size_t entry = run.file - volume.first_file;
     if (reading_.answer.actions[entry] != FileAction::resume) return bad;
-    reading_.claims.resize(volume.manifest->files.size());
-    auto& blocks = reading_.claims[entry];
-    if (!blocks.empty() && part.first_block <= blocks.back().block) return bad;
-    if (part.first_block + part.digests.size() > blocks_of(volume.entry(part.file).size))
+    std::vector<BlockRun>& held = reading_.held[entry];
+    const std::uint64_t blocks = blocks_of(volume.entry(run.file).size);
+    if (run.first_block >= blocks || run.count > blocks - run.first_block ||
+        held.size() == list::held_runs_max || (!held.empty() && run.first_block <= held.back().end))
       return bad;
-    for (std::size_t i = 0; i < part.digests.size(); ++i)
-      blocks.push_back({part.first_block + i, part.digests[i]});
-  } else if (!part.is_last) {
-    return bad;
+    held.push_back({run.first_block, run.first_block + run.count});
   }
+  if (part.runs.empty() && !part.is_last) return bad;
   if (part.is_last) end_answer(now);
   return success();
 }
 
+Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
+  if (state_ == State::restarting) return success();  // it is asked again
+  const Error bad = violation("the peer claims blocks that it did not say it held");
+  const auto untold = untold_.find(part.file);
+  if (untold == untold_.end() || (part.digests.empty() && !part.is_last)) return bad;
+  const std::uint64_t blocks = blocks_of(volumes_.find(part.file)->entry(part.file).size);
+  if (!part.digests.empty() &&
+      (part.first_block < untold->second || part.first_block + part.digests.size() > blocks))
+    return bad;
+  for (std::size_t i = 0; i < part.digests.size(); ++i)
+    act(FileCommand{HeldBlock{part.file, part.first_block + i, part.digests[i]}});
+  untold->second = part.first_block + part.digests.size();
+  if (part.is_last) {
+    act(FileCommand{HeldEnd{part.file}});
+    untold_.erase(untold);
+  }
+  set_answer_deadline(now);
+  return success();
+}
+
 void SendMachine::end_answer(Instant now) {
-  reading_.is_taking_claims = false;
+  reading_.is_taking_held = false;
   VolumeState& volume = *volumes_.unanswered();
   list::Answer answer{.actions = std::move(reading_.answer.actions),
-                      .claims = std::move(reading_.claims),
+                      .held = std::move(reading_.held),
                       .folder = accept_ ? accept_->folder : "",
                       .name_faults = std::move(reading_.answer.name_faults)};
   answer.set_pack(*volume.manifest, context_.digest);
   if (answer.pack != nullptr)
     answer.pack_roots = std::make_shared<list::PackRoots>(answer.pack->entries().size());
+  for (std::uint32_t entry = 0; entry < answer.held.size(); ++entry)
+    if (!answer.held[entry].empty()) untold_.emplace(volume.first_file + entry, 0);
   volume.take_answer(std::move(answer));
   bytes_total_ += volume.bytes_of_blocks();
   // What the peer answered before it heard of a restart tells no more than what it keeps.
   if (state_ == State::restarting) return report_kept(volume);
   act(Accepted{volume, volume.answer});
+  note_held(volume);
   report_kept(volume);
   if (state_ == State::transferring) {
     set_answer_deadline(now);

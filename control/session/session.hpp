@@ -181,6 +181,9 @@ struct Notice {  ///< for the user
   std::string text;
   bool is_warning = false;  ///< the user should act on it
 };
+struct SeemsHeld {  ///< bytes of blocks that the receiver says it holds: most will be skipped
+  std::uint64_t bytes = 0;
+};
 struct Skipped {  ///< bytes of blocks that the receiver has, and that need not be sent
   std::uint64_t bytes = 0;
 };
@@ -191,8 +194,8 @@ struct HoleAnnounced {  ///< bytes of a file that are a hole at the sender, and 
 struct LinkState {  ///< of the link to the peer
   bool is_up = true;
 };
-using SessionFact =
-    std::variant<Phase, Event, Report, VolumeOver, Notice, Skipped, HoleAnnounced, LinkState>;
+using SessionFact = std::variant<Phase, Event, Report, VolumeOver, Notice, SeemsHeld, Skipped,
+                                 HoleAnnounced, LinkState>;
 
 class SessionHost {
  public:
@@ -227,7 +230,7 @@ class SessionHost {
   }
 };
 
-using list::Claims;
+using list::Held;
 
 /// Introduction: whether the two devices are paired over a connection that the code has proven.
 enum class Introduction : std::uint8_t {
@@ -265,8 +268,8 @@ struct SendOptions : SessionOptions {
   Nanos busy{};                 ///< how long to wait for a busy receiver, if longer than
                                 ///< limits.connect
   unsigned unproven = 0;  ///< of the session before, where this one goes on with the same code
-  SenderToken token{};  ///< identifies this sender when it reconnects; all zero: the receiver
-                        ///< cannot know
+  SenderToken token{};    ///< identifies this sender when it reconnects; all zero: the receiver
+                          ///< cannot know
 };
 /// Accepted: a volume, and the receiver's answer to it.
 struct Accepted {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/session/session_machine.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/base/display_name.hpp"
@@ -9,6 +11,8 @@
 namespace onehop::session {
 
 namespace {
+// Less is read before anybody asks why nothing is sent.
+constexpr std::uint64_t held_told_bytes = 1'000'000'000;
 constexpr const char* stream_hint = "Nothing of a stream is kept: send it again from its beginning";
 }  // namespace
 
@@ -150,7 +154,7 @@ Instant SessionMachine::next_wakeup(Instant now) const noexcept {
 
 bool SessionMachine::can_take_message() const noexcept {
   if (is_winding_down() || state_ == State::completing) return true;
-  return !is_interrupted_ && state_ != State::sending_claims;
+  return !is_interrupted_;
 }
 
 // --- proof of the data path
@@ -250,6 +254,20 @@ void SessionMachine::drop_data() {
 }
 
 // --- outcomes and errors
+
+void SessionMachine::note_held(const VolumeState& volume) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t entry = 0; entry < volume.answer->held.size(); ++entry)
+    for (const BlockRun& run : volume.answer->held[entry])
+      bytes += std::min(run.end * block_bytes, volume.manifest->files[entry].size) -
+               run.first * block_bytes;
+  if (bytes > 0) learn(SeemsHeld{bytes});
+  if (bytes >= held_told_bytes)
+    learn(Notice{
+        fmt::format("{:.1f} GB seem to be there already: {}", static_cast<double>(bytes) / 1e9,
+                    role_ == Role::receiver ? "they are read while the rest comes"
+                                            : "the receiver reads them while the rest is sent")});
+}
 
 bool SessionMachine::take_packed(const RecordRun& run) {
   VolumeState* const volume = volumes_.find(run.pack);

@@ -13,7 +13,7 @@
 //   sender                                  receiver
 //   greeting, waiting_turn                  (the listener reads the Hello)
 //   opening_data, offering                  awaiting_offer, reading_offer
-//   awaiting_accept                         deciding, opening_data, starting_data, sending_claims
+//   awaiting_accept                         deciding, opening_data, starting_data
 //   starting_data                           awaiting_data_ready
 //   proving                                 proving
 //   transferring ─▶ restarting ─▶ again     transferring ─▶ restarting ─▶ awaiting_offer
@@ -143,7 +143,6 @@ class SessionMachine {
     reading_offer,
     deciding,
     starting_data,
-    sending_claims,
     awaiting_data_ready,
     proving,
     transferring,
@@ -202,6 +201,8 @@ class SessionMachine {
   /// take_packed marks and reports the records of `done`; false: it has some that are done, or are
   /// none.
   [[nodiscard]] bool take_packed(const RecordRun& run);
+  /// note_held tells of what the receiver says it holds of an answered volume.
+  void note_held(const VolumeState& volume);
   /// drop_over forgets volumes that are over.
   void drop_over();
   /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.

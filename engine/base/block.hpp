@@ -63,6 +63,12 @@ struct BlockRef {
   Digest digest{};  ///< of the block's bytes, where it is being sent; of skipped: their tag
 };
 
+/// BlockRun: blocks [first, end) of a file.
+struct BlockRun {
+  std::uint64_t first = 0, end = 0;
+  bool operator==(const BlockRun&) const = default;
+};
+
 /// blocks_of counts the blocks of a file; an empty file has one block of length 0.
 [[nodiscard]] constexpr std::uint64_t blocks_of(std::uint64_t size) noexcept {
   return size == 0 ? 1 : (size - 1) / block_bytes + 1;

@@ -15,7 +15,19 @@
 
 namespace onehop {
 
-// --- to the file thread of a receiving end; a sending one is told nothing
+// --- to and from the file thread
+/// HeldBlock: a block that the receiver has, by its tag (crypto::ContentMac). Those of a file
+/// ascend. The receiver's file thread reads them beside all else, and the sender's waits for them.
+struct HeldBlock {
+  std::uint32_t file = 0;
+  std::uint64_t block = 0;
+  Digest tag{};
+};
+struct HeldEnd {  ///< of `file` no HeldBlock follows: what was left out is not there any more
+  std::uint32_t file = 0;
+};
+
+// --- to the file thread; a sending one is told of HeldBlocks alone
 struct AnnouncedDigest {  ///< the digest of a block, which may come before it or behind it
   std::uint32_t file = 0;
   std::uint64_t offset = 0;
@@ -28,7 +40,8 @@ struct AnnouncedRoot {  ///< of a file, or of a pack
 /// EndAtCheckpoint: the next checkpoint is the last. Nothing is written behind it, and what can be
 /// resumed stays.
 struct EndAtCheckpoint {};
-using FileCommand = std::variant<AnnouncedDigest, AnnouncedRoot, EndAtCheckpoint>;
+using FileCommand =
+    std::variant<AnnouncedDigest, AnnouncedRoot, EndAtCheckpoint, HeldBlock, HeldEnd>;
 
 enum class FileFailure : std::uint8_t {
   none,
@@ -86,7 +99,8 @@ struct FileFailed {        ///< the file thread does nothing more
   FileFailure failure = FileFailure::none;
   int errno_value = 0;
 };
-using FileEvent = std::variant<RootRead, FileFinished, RecordsFinished, CheckpointMade, FileFailed>;
+using FileEvent = std::variant<RootRead, FileFinished, RecordsFinished, CheckpointMade, FileFailed,
+                               HeldBlock, HeldEnd>;
 
 /// FileRings: all rings of a file thread. A command and a block have no order between them, with
 /// one exception: who takes a checkpoint from `from_engine` finds in `commands` all that was said

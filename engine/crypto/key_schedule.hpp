@@ -37,7 +37,7 @@ namespace onehop::crypto {
 inline constexpr std::string_view exporter_label = "EXPORTER-onehop data v1";
 /// Of the CompareKey (content_mac.hpp).
 inline constexpr std::string_view compare_label = "EXPORTER-onehop compare v1";
-inline constexpr std::uint16_t protocol_version = 4;
+inline constexpr std::uint16_t protocol_version = 5;
 /// As TLS numbers its suites with SHA-256 for HKDF.
 inline constexpr std::uint16_t aead_aes_128_gcm = 0x1301, aead_chacha20_poly1305 = 0x1303;
 inline constexpr std::size_t session_id_bytes = 16;

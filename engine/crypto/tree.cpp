@@ -2,9 +2,9 @@
 #include "engine/crypto/tree.hpp"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
-
-#include "engine/base/check.hpp"
+#include <ranges>
 
 namespace onehop::crypto {
 
@@ -22,22 +22,27 @@ Digest hash(DigestKind kind, std::byte prefix, std::initializer_list<Digest> par
 
 }  // namespace
 
-void DigestTree::add(const Digest& block_digest) noexcept {
-  Digest subtree = hash(kind_, leaf_prefix, {block_digest});
-  // Each trailing one-bit of the count is a complete subtree of `subtree`'s size.
-  for (std::uint64_t ones = leaves_; (ones & 1) != 0; ones >>= 1) {
-    ONEHOP_CHECK(depth_ > 0);
-    subtree = hash(kind_, node_prefix, {subtrees_[--depth_], subtree});
-  }
-  ONEHOP_CHECK(depth_ < depth_max);
-  subtrees_[depth_++] = subtree;
+void DigestTree::put(std::uint64_t index, const Digest& block_digest) {
+  auto at = subtrees_.insert(std::ranges::upper_bound(subtrees_, index, {}, &Subtree::first),
+                             {.first = index, .digest = hash(kind_, leaf_prefix, {block_digest})});
   ++leaves_;
+  for (;;) {
+    const bool is_right = (at->first & at->leaves) != 0;
+    if (at == (is_right ? subtrees_.begin() : subtrees_.end() - 1)) return;
+    const auto left = is_right ? at - 1 : at, right = left + 1;
+    if (left->leaves != right->leaves || left->first + left->leaves != right->first) return;
+    left->digest = hash(kind_, node_prefix, {left->digest, right->digest});
+    left->leaves *= 2;
+    subtrees_.erase(right);
+    at = left;
+  }
 }
 
 Digest DigestTree::root() const noexcept {
-  if (depth_ == 0) return block_digest(kind_, {});
-  Digest root = subtrees_[depth_ - 1];
-  for (std::size_t i = depth_ - 1; i-- > 0;) root = hash(kind_, node_prefix, {subtrees_[i], root});
+  if (subtrees_.empty()) return block_digest(kind_, {});
+  Digest root = subtrees_.back().digest;
+  for (const Subtree& left : subtrees_ | std::views::reverse | std::views::drop(1))
+    root = hash(kind_, node_prefix, {left.digest, root});
   return root;
 }
 

@@ -26,13 +26,17 @@ struct Volume {
   Digest manifest_hash{};
 };
 
-/// Claims: by entry of a volume, what the receiver holds of a file, each block once and ascending.
-/// Empty for files that it does not resume; empty altogether: none.
-using Claims = std::vector<std::vector<Claim>>;
+/// Held: by entry of a volume, what the receiver seems to hold of a file, in ascending runs. It
+/// tells the tags of these blocks (HeldBlock) while others are sent. Empty for files that it does
+/// not resume; empty altogether: none.
+using Held = std::vector<std::vector<BlockRun>>;
+/// Runs of one file. More: their blocks are sent again. The receiving engine keeps a range for each
+/// (protocol::FileVolume).
+inline constexpr std::size_t held_runs_max = 256;
 
 struct Answer {
   std::vector<FileAction> actions;        ///< one per entry
-  Claims claims;                          ///< for files with FileAction::resume
+  Held held;                              ///< for files with FileAction::resume
   std::string folder;                     ///< of the receiver, its bytes as they came
   std::vector<std::uint8_t> name_faults;  ///< one per FileAction::name_refused, an errno
   /// Of `pack`, by ordinal. The file side fills them. Null: it reports none.

@@ -21,6 +21,14 @@ namespace {
 constexpr std::uint64_t late_bytes_max = disk::receiver_slots * std::uint64_t{block_bytes};
 }  // namespace
 
+Fd PartFile::open_again() const {
+  Fd again = disk::open_beneath(place_.folder.get(), part_name_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  return again.is_open() && disk::is_same_inode(place_.folder.get(), part_name_, again.get()) &&
+                 disk::is_same_inode(place_.folder.get(), part_name_, part_.get())
+             ? std::move(again)
+             : Fd{};
+}
+
 int PartFile::record(std::span<const Claim> claims) {
   if (!journal_.is_open()) return 0;  // a small file: it is complete or it is nothing
   std::vector<std::byte> bytes;

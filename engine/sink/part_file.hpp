@@ -89,6 +89,8 @@ class PartFile {
 
   [[nodiscard]] bool is_open() const noexcept { return part_.is_open(); }
   [[nodiscard]] int fd() const noexcept { return part_.get(); }
+  /// open_again gives another descriptor of the part, to read by. Syscalls: openat2, fstat.
+  [[nodiscard]] Fd open_again() const;
   [[nodiscard]] std::vector<std::string>& folders_made() noexcept { return place_.made; }
   /// begin makes the part one of this session: its length and journal are those of the entry from
   /// then on. Once, before anything is written. 0 or errno. Syscalls: ftruncate, pwrite, openat2,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink, the messages: what a block, a digest and a root do to a file's state. See sink_holes.cpp,
-// sink_volumes.cpp and sink_durable.cpp.
+// Sink, the messages: what a block, a digest and a root do to a file's state. See sink_held.cpp,
+// sink_holes.cpp, sink_volumes.cpp and sink_durable.cpp.
 #include "engine/sink/sink.hpp"
 
 #include <algorithm>
@@ -28,7 +28,13 @@ Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<disk::FileI
       pool_{options_.slots, options_.pages},
       cache_{destination_->options().direct_io},
       commit_{*destination_},
-      writing_(options_.slots) {
+      writing_(options_.slots),
+      held_{.reader = {destination_->options().digest_kind,
+                       destination_->options().compare_key,
+                       destination_->options().direct_io,
+                       {}},
+            .files = {},
+            .there = {}} {
   ONEHOP_CHECK(io_ != nullptr);
 }
 
@@ -44,6 +50,7 @@ std::size_t Sink::turn(Instant now, FileRings& rings) {
   std::size_t moved = take_blocks(rings);
   if (has_room()) moved += take_commands(rings, messages_per_turn_max);
   submit_write();
+  moved += read_held();
   collect(false);
   if (stream_) write_stream();
   if (!is_stopped_) checkpoint_if_due(now);
@@ -219,7 +226,7 @@ void Sink::take(const AnnouncedDigest& announced) {
   if (is_early || blocks_.entries > entries_max) return fail(file, FileFailure::protocol);
   if (entry.has_own && entry.own != entry.announced)
     return fail(file, FileFailure::digest_mismatch);
-  settle(file);
+  settle(file, announced.offset / block_bytes);
 }
 
 /// The sender has a block with this tag and does not send it. Where it is the tag of the block that
@@ -243,7 +250,7 @@ void Sink::on_skipped(Writing& volume, const BlockRef& block) {
   Entry& entry = open->entries[index];
   if (held) entry.own = entry.announced = held->digest;
   entry.has_own = entry.has_announced = entry.is_stored = true;
-  settle(block.file);
+  settle(block.file, index);
 }
 
 void Sink::take(const AnnouncedRoot& announced) {
@@ -304,7 +311,7 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   SinkVolume& list = *open.volume.list;
   list.count_written(block.length);
   // Nothing of it can be resumed.
-  if (list.is_stream() || open.fault != 0) return settle(block.file);
+  if (list.is_stream() || open.fault != 0) return settle(block.file, index);
   const Claim stored{index, entry.own};
   const auto held = list.existing(open.volume.entry_of(block.file)).blocks.find(index);
   const bool is_recorded = held && held->digest == entry.own;
@@ -312,34 +319,36 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
     if (const int errno_value = open.part.record({&stored, 1}); errno_value != 0)
       return fail(block.file, FileFailure::write_error, errno_value);
   }
-  settle(block.file);
+  settle(block.file, index);
 }
 
-/// One thing more is known about a block, or a hole. When all is known of the next block and
-/// agrees, it goes to the tree.
-void Sink::settle(std::uint32_t file) {
+/// One thing more is known about a block. When all is known of it and agrees, it goes to the tree.
+void Sink::settle(std::uint32_t file, std::uint64_t index) {
   OpenFile& open = *open_.at(file);
-  const std::uint64_t size = open.volume.list->entry(open.volume.entry_of(file)).size;
-  const auto is_matched = [](const Entry& entry) {
-    return entry.is_stored && entry.has_announced && entry.own == entry.announced;
-  };
-  for (;;) {
-    settle_holes(open, size);
-    const auto at = open.entries.find(open.next_leaf);
-    if (at == open.entries.end() || !is_matched(at->second)) break;
-    if (size > 0) open.tree.add(at->second.own);
-    open.entries.erase(at);
-    --blocks_.entries;
-    ++open.next_leaf;
-    --blocks_.left;
-  }
+  const auto at = open.entries.find(index);
+  const Entry& entry = at->second;
+  if (!entry.is_stored || !entry.has_announced || entry.own != entry.announced) return;
+  if (open.volume.list->entry(open.volume.entry_of(file)).size > 0) open.tree.put(index, entry.own);
+  open.entries.erase(at);
+  --blocks_.entries;
+  if (!note_settled(open, index, index + 1)) return fail(file, FileFailure::protocol);
   finish_if_complete(file);
+}
+
+/// False: they are in too many runs.
+bool Sink::note_settled(OpenFile& open, std::uint64_t first, std::uint64_t end) {
+  blocks_.entries -= open.settled.iterative_size();
+  open.settled.add(boost::icl::interval<std::uint64_t>::right_open(first, end));
+  blocks_.entries += open.settled.iterative_size();
+  open.settled_total += end - first;
+  blocks_.left -= end - first;
+  return blocks_.entries <= entries_max;
 }
 
 void Sink::finish_if_complete(std::uint32_t file) {
   const OpenFile& open = *open_.at(file);
   const std::uint64_t size = open.volume.list->entry(open.volume.entry_of(file)).size;
-  if (is_stopped_ || !open.has_root || open.next_leaf < blocks_of(size)) return;
+  if (is_stopped_ || !open.has_root || open.settled_total < blocks_of(size)) return;
   ONEHOP_CHECK(open.entries.empty());
   if (!open.is_other && open.tree.root() != open.root)
     return fail(file, FileFailure::root_mismatch);

@@ -6,6 +6,7 @@
 //   engine ──▶ block ─▶ own digest ─▶ write ─▶ journal; the buffer goes back to the engine
 //                           │           └─▶ once a second and per 16 MiB: fdatasync of both
 //   session ─▶ digest ─▶ the same? ─▶ tree
+//   what is there ─▶ read, a block a turn ─▶ tag ─▶ session
 //   engine ──▶ skipped ─▶ the tag of the block that is there? ─▶ its digest ─▶ tree
 //   engine ──▶ hole ───▶ zeros, or a hole, in the part ─▶ tree
 //   session ─▶ root ──────────────▶ the tree's? ─▶ sync, rename ─▶ FileFinished ─▶ session
@@ -112,16 +113,16 @@ class Sink final : public disk::FileWorker {
     OpenFile(Writing& its_volume, crypto::DigestKind kind) : volume{its_volume}, tree{kind} {}
     /// is_settled: nothing that comes of this block changes anything.
     [[nodiscard]] bool is_settled(std::uint64_t block) const {
-      return block < next_leaf || boost::icl::contains(holes, block);
+      return boost::icl::contains(settled, block);
     }
     Writing& volume;
     PartFile part;          ///< not open: the file is there and is only compared
     bool is_other = false;  ///< FileAction::compare: a block differs from what was announced
     int fault = 0;          ///< not 0: the file is left out for this
     crypto::DigestTree tree;
-    std::uint64_t next_leaf = 0;  ///< every block below is in the tree
+    boost::icl::interval_set<std::uint64_t> settled;  ///< runs of blocks that are in the tree
+    std::uint64_t settled_total = 0;                  ///< blocks
     std::unordered_map<std::uint64_t, Entry> entries;
-    boost::icl::interval_set<std::uint64_t> holes;  ///< runs of blocks, not in the tree yet
     std::uint32_t writes_in_flight = 0;
     bool is_syncing = false, is_sync_broken = false, has_root = false, has_received = false;
     Digest root{};
@@ -136,6 +137,8 @@ class Sink final : public disk::FileWorker {
   void take(const AnnouncedDigest& announced);
   void take(const AnnouncedRoot& announced);
   void take(const EndAtCheckpoint&) { ends_at_checkpoint_ = true; }
+  void take(const HeldBlock& told) { fail(told.file, FileFailure::protocol); }  // we tell of them
+  void take(const HeldEnd& told) { fail(told.file, FileFailure::protocol); }
   void on_unknown(std::uint32_t file);
   void on_block(Writing& volume, const BlockRef& block);
   void on_pack(Writing& volume, const BlockRef& block);
@@ -148,17 +151,21 @@ class Sink final : public disk::FileWorker {
   [[nodiscard]] OpenFile* open_file(Writing& volume, std::uint32_t file);
   void write(OpenFile& open, const BlockRef& block);
   void on_stored(OpenFile& open, const BlockRef& block);
-  void settle(std::uint32_t file);
+  void settle(std::uint32_t file, std::uint64_t index);
+  [[nodiscard]] bool note_settled(OpenFile& open, std::uint64_t first, std::uint64_t end);
   void finish_if_complete(std::uint32_t file);
   void give_back(const BlockRef& block);
   void refuse(OpenFile& open, std::uint32_t file, int errno_value);
   void fail(std::uint32_t file, FileFailure failure, int errno_value = 0);
 
+  // sink_held.cpp
+  std::size_t read_held();
+  [[nodiscard]] Fd open_held(const Writing& volume, std::uint32_t file) const;
+
   // sink_holes.cpp
   void on_hole(Writing& volume, const BlockRef& run);
   [[nodiscard]] bool add_hole(OpenFile& open, const BlockRef& run);
   void hold_hole(const Writing& volume, const BlockRef& run);
-  void settle_holes(OpenFile& open, std::uint64_t size);
 
   // sink_volumes.cpp
   void take_volumes();
@@ -229,14 +236,30 @@ class Sink final : public disk::FileWorker {
   std::size_t done_total_ = 0;   // files in place, folders too
   /// 2 MiB: 28 ms at 600 Mbit/s, three of the longest naps.
   static constexpr std::uint64_t near_end_blocks = 8;
-  /// Blocks known but not yet in the tree: 16 GiB of data ahead of its digests, about 10 MiB of
-  /// memory. Lower: a stalled control connection ends a fast transfer. Higher: more memory.
+  /// Blocks known but not yet in the tree, and runs that are: 16 GiB of data ahead of its digests,
+  /// about 10 MiB of memory. Lower: a stalled control connection ends a fast transfer. Higher: more
+  /// memory.
   static constexpr std::size_t entries_max = 65'536;
   struct {
     std::uint64_t left = 0;           // of all wanted files that are known, not yet in their trees
-    std::size_t entries = 0;          // over all open files, and a hole is one
+    std::size_t entries = 0;          // over all open files, and a run is one
     std::size_t announced_early = 0;  // digests whose block has not come
   } blocks_;
+  /// Held: what is there and is read.
+  struct Held {
+    void end_file() {
+      files.pop_front();
+      there.close();
+      run = block = 0;
+      is_begun = false;
+    }
+    HeldReader reader;
+    std::deque<std::uint32_t> files;  // in order; the first is being read
+    Fd there;                         // the first
+    std::size_t run = 0;              // the next block, and the run that it is in
+    std::uint64_t block = 0;
+    bool is_begun = false;
+  } held_;
   struct {
     Instant at{};                      // of the last one
     std::uint64_t unsynced_bytes = 0;  // stored since it began

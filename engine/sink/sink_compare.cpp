@@ -21,7 +21,8 @@ constexpr std::uint64_t hole_blocks_compared_max = std::uint64_t{1} << 22;
 
 }  // namespace
 
-/// The file is there, perhaps this very one. All of it is offered, nothing written.
+/// The file is there, perhaps this very one. All of it is offered, nothing written. The Sink reads
+/// it, but for what is decided before.
 Result<void> SinkVolume::compare(std::uint32_t entry, int folder, const std::string& leaf) {
   const list::ManifestEntry& file = manifest().files[entry];
   if (file.is_symlink()) return compare_symlink(entry, folder, leaf);
@@ -35,9 +36,12 @@ Result<void> SinkVolume::compare(std::uint32_t entry, int folder, const std::str
                  "more than a tebibyte of it is holes",
                  "Choose --on-exist skip, rename or overwrite", EEXIST};
   note_other(entry, status);
-  std::vector<Claim> all(blocks_of(file.size));
-  for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
-  expect(entry, reader_->read(there.get(), file.size, all));
+  if (has_part(entry) && policy_of(entry) != OnExist::skip) {
+    existing_[entry].held = {{0, blocks_of(file.size)}};
+    existing_[entry].is_expected = true;
+  } else {
+    expect(entry, reader_->read(there.get(), file.size));
+  }
   return success();
 }
 

@@ -199,6 +199,7 @@ void Sink::finish(std::uint32_t file) {
     if (!finish_part(open, done)) return;
   }
   volume.is_done[entry] = true;
+  blocks_.entries -= open.settled.iterative_size();
   open_.erase(at);
   tell(volume, done, 1);
 }
@@ -256,9 +257,9 @@ void Sink::close() {
   tell_held();
   bool is_nothing_kept = done_total_ == 0;
   for (auto& [file, open] : open_) {
-    const bool is_claimed = !open->volume.list->claims_of(open->volume.entry_of(file)).empty();
+    const bool is_held = !open->volume.list->held_of(open->volume.entry_of(file)).empty();
     if (open->fault != 0 && open->part.is_open()) open->part.drop();
-    if (!open->has_received && !is_claimed && open->part.is_open()) open->part.remove();
+    if (!open->has_received && !is_held && open->part.is_open()) open->part.remove();
     is_nothing_kept = is_nothing_kept && !open->part.is_open();
   }
   open_.clear();

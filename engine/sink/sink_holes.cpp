@@ -32,10 +32,8 @@ void Sink::on_hole(Writing& volume, const BlockRef& run) {
   if (open == nullptr) return;
   if (list.is_stream()) return hold_hole(volume, run);
   // A block that came or was announced is no hole: it may be written at this moment.
-  const bool is_known =
-      first < open->next_leaf || std::ranges::any_of(open->entries, [&](const auto& block) {
-        return block.first >= first && block.first < end;
-      });
+  const bool is_known = std::ranges::any_of(
+      open->entries, [&](const auto& block) { return block.first >= first && block.first < end; });
   if (is_known || !add_hole(*open, run)) return fail(run.file, FileFailure::protocol);
   const int errno_value = open->fault != 0 ? 0 : open->part.clear(run.offset, run.length, size);
   if (disk::is_disk_fault(errno_value))
@@ -43,19 +41,24 @@ void Sink::on_hole(Writing& volume, const BlockRef& run) {
   if (errno_value != 0) refuse(*open, run.file, errno_value);
   if (is_stopped_) return;
   list.count_written(run.length);
-  settle(run.file);
+  finish_if_complete(run.file);
 }
 
 /// False: it cannot be, or there are too many of them.
 bool Sink::add_hole(OpenFile& open, const BlockRef& run) {
-  const std::uint64_t first = run.offset / block_bytes;
-  const auto blocks =
-      boost::icl::interval<std::uint64_t>::right_open(first, first + blocks_of(run.length));
-  if (boost::icl::intersects(open.holes, blocks)) return false;
-  blocks_.entries -= open.holes.iterative_size();
-  open.holes.add(blocks);  // which makes one of runs that touch
-  blocks_.entries += open.holes.iterative_size();
-  return blocks_.entries <= entries_max;
+  const std::uint64_t first = run.offset / block_bytes, end = first + blocks_of(run.length);
+  if (boost::icl::intersects(open.settled,
+                             boost::icl::interval<std::uint64_t>::right_open(first, end)))
+    return false;
+  for (std::uint64_t index = first; index < end; ++index) {
+    const std::uint64_t offset = run.offset + (index - first) * block_bytes;
+    const std::uint64_t left = run.offset + run.length - offset;
+    open.tree.put(
+        index,
+        disk::zero_digest(open.tree.kind(),
+                          static_cast<std::uint32_t>(std::min<std::uint64_t>(left, block_bytes))));
+  }
+  return note_settled(open, first, end);
 }
 
 /// Where blocks are written in order the zeros are, too. A piece of a stream has no hole.
@@ -63,20 +66,6 @@ void Sink::hold_hole(const Writing& volume, const BlockRef& run) {
   if (!stream_->is_ordered() || stream_->held_total() >= entries_max)
     return fail(run.file, FileFailure::protocol);
   stream_->hold(volume.base + run.offset, run);
-}
-
-/// The tree takes the runs that are next.
-void Sink::settle_holes(OpenFile& open, std::uint64_t size) {
-  for (auto run = open.holes.find(open.next_leaf); run != open.holes.end();
-       run = open.holes.find(open.next_leaf)) {
-    const std::uint64_t end = run->upper();
-    open.holes.erase(run);
-    --blocks_.entries;
-    blocks_.left -= end - open.next_leaf;
-    for (; open.next_leaf < end; ++open.next_leaf)
-      open.tree.add(
-          disk::zero_digest(open.tree.kind(), block_length_at(size, open.next_leaf * block_bytes)));
-  }
 }
 
 // --- a stream
@@ -105,7 +94,7 @@ void Sink::write_stream() {
       continue;
     }
     if (!add_hole(open, block)) return fail(block.file, FileFailure::protocol);
-    settle(block.file);
+    finish_if_complete(block.file);
   }
   drop_stream();
 }

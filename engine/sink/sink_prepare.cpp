@@ -4,8 +4,8 @@
 //   1 the manifest is valid and the one that was approved
 //   2 names that the file system cannot hold, as a NameProbe found them before; they are no part
 //     of what follows
-//   3 existing final names, by policy; parts of earlier sessions are hashed, and offered. Nothing
-//     is read of a name that somebody has to be asked about. An entry that what is there bars is
+//   3 existing final names, by policy; parts of earlier sessions are offered. Nothing is read of a
+//     name that somebody has to be asked about. An entry that what is there bars is
 //     left out, as is all below it
 //   4 the rest fits on the disk
 #include <fcntl.h>
@@ -103,7 +103,7 @@ Result<std::unique_ptr<SinkVolume>> SinkVolume::prepare(std::shared_ptr<Destinat
 void SinkVolume::make_pack() {
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
     const bool has_some =
-        !claims_of(entry).empty() || (existing(entry).is_expected && !has_part(entry));
+        !held_of(entry).empty() || (existing(entry).is_expected && !has_part(entry));
     if (has_some && actions_[entry] == list::FileAction::send)
       actions_[entry] = list::FileAction::resume;
   }
@@ -118,8 +118,8 @@ list::Answer SinkVolume::answer() const {
     if (actions_[i] == list::FileAction::name_refused)
       answer.name_faults.push_back(static_cast<std::uint8_t>(name_fault(i)));
     if (actions_[i] != list::FileAction::resume) continue;
-    answer.claims.resize(entries());
-    answer.claims[i] = claims_of(i);
+    answer.held.resize(entries());
+    answer.held[i] = held_of(i);
   }
   return answer;
 }
@@ -306,7 +306,7 @@ void SinkVolume::keep(std::uint32_t entry, const struct stat& status, int folder
   const bool is_read =
       is_alike &&
       compare(entry, folder, std::string{disk::leaf_of(manifest().files[entry].name)}) &&
-      claims_of(entry).size() == blocks_of(size);
+      existing(entry).blocks.claims.size() == blocks_of(size);
   Existing& there = existing_[entry];
   there.is_expected = false;
   there.other.reset();  // nothing of it changes
@@ -321,17 +321,15 @@ Result<void> SinkVolume::find_part(std::uint32_t entry) {
   if (existing(entry).left.empty()) return success();
   ONEHOP_TRY(part, PartFile::open(*destination_, file, {existing(entry).left, false}));
   if (!part.is_open()) return success();
-  const HeldBlocks there = reader_->read(part.fd(), file.size, part.listed());
-  // The journal is a hint; only a block that still has the digest it once had is worth offering.
-  // The tag tells whether it is the sender's block: whoever planted a part planted its journal,
-  // too.
-  HeldBlocks found;
-  for (std::size_t i = 0; i < there.claims.size(); ++i) {
-    const std::uint64_t block = there.claims[i].block;
-    if (std::ranges::binary_search(part.listed(), Claim{block, there.digests[i]}))
-      found.add(block, {.digest = there.digests[i], .tag = there.claims[i].digest});
+  std::vector<BlockRun>& held = existing_[entry].held;
+  for (const Claim& listed : part.listed()) {
+    if (!held.empty() && held.back().end == listed.block)
+      ++held.back().end;
+    else if (held.size() < list::held_runs_max)
+      held.push_back({listed.block, listed.block + 1});
+    else
+      break;
   }
-  existing_[entry].blocks = std::move(found);
   parts_.emplace(entry, std::move(part));
   needs_inode_[entry] = false;
   return success();
@@ -343,10 +341,12 @@ Result<void> SinkVolume::take_room() {
     needs_inode_[entry] = needs_inode_[entry] && is_wanted(entry) && !is_there(entry);
     needed.files += needs_inode_[entry] ? 1 : 0;
     if (!is_wanted(entry)) continue;
+    if (is_there(entry)) continue;
     // The sum of the sizes was checked by validate(), and a name adds a block at most.
-    needed.bytes += manifest().files[entry].size + slack_of(entry);
-    for (const Claim& claim : claims_of(entry))
-      needed.bytes -= block_length_at(manifest().files[entry].size, claim.block * block_bytes);
+    const std::uint64_t size = manifest().files[entry].size;
+    needed.bytes += size + slack_of(entry);
+    for (const BlockRun& run : held_of(entry))
+      needed.bytes -= std::min(run.end * block_bytes, size) - run.first * block_bytes;
   }
   ONEHOP_TRYV(destination_->take_room(needed));
   room_ = needed;

@@ -2,14 +2,14 @@
 // SinkVolume: a volume of the offered list, held against the destination: what is there already,
 // what is wanted, and what of it can be resumed.
 //
-//   manifest ─▶ prepare() ─▶ the answer for the peer: claims, actions, block_sizes
+//   manifest ─▶ prepare() ─▶ the answer for the peer: held, actions, block_sizes
 //                   └──────▶ Sink::add()
 //
 // prepare() runs before the peer is told "accepted", on any thread, also while the file thread
-// works on earlier volumes. It validates, checks existing names and room, and hashes what an
+// works on earlier volumes. It validates, checks existing names and room, and finds what an
 // earlier session left. A file that is visible with the announced size, or that a session which
 // died has delivered, is compared with what the sender announces and never written. From
-// Sink::add() on the file thread owns it.
+// Sink::add() on the file thread owns it, and reads what is there while new blocks come.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ struct Conflict {
 
 /// Existing: what is there of an entry.
 struct Existing {
-  HeldBlocks blocks;
+  std::vector<BlockRun> held;  ///< what seems to be there; the Sink reads it
+  HeldBlocks blocks;           ///< what was read
   /// The name belongs to a regular file of the announced size, or to one that a dead session
   /// delivered: another content is an error.
   bool is_expected = false;
@@ -69,9 +70,10 @@ struct SinkVolumeOptions {
 
 class SinkVolume {
  public:
-  /// prepare may block for long: it hashes what it offers to resume, unless that is withdrawn.
-  /// Nothing is written. An empty manifest is a volume, too. Errors: exit 8 (local) or 7
-  /// (withdrawn). Syscalls: openat2, fstatvfs, fstatat, pread, flock.
+  /// prepare may block for long: it hashes packed files that are there, and what has a name under
+  /// OnExist::skip, unless that is withdrawn. Nothing is written. An empty manifest is a
+  /// volume, too. Errors: exit 8 (local) or 7 (withdrawn). Syscalls: openat2, fstatvfs, fstatat,
+  /// pread, flock.
   [[nodiscard]] static Result<std::unique_ptr<SinkVolume>> prepare(
       std::shared_ptr<Destination> destination, std::shared_ptr<const list::Volume> volume,
       SinkVolumeOptions options);
@@ -81,9 +83,8 @@ class SinkVolume {
   SinkVolume& operator=(const SinkVolume&) = delete;
 
   // --- for the answer, by entry
-  /// claims_of are sorted by block, and tell tags.
-  [[nodiscard]] const std::vector<Claim>& claims_of(std::uint32_t entry) const {
-    return existing(entry).blocks.claims;
+  [[nodiscard]] const std::vector<BlockRun>& held_of(std::uint32_t entry) const {
+    return existing(entry).held;
   }
   [[nodiscard]] const std::vector<list::FileAction>& actions() const noexcept { return actions_; }
   [[nodiscard]] bool is_wanted(std::uint32_t entry) const {
@@ -144,6 +145,10 @@ class SinkVolume {
   /// discard_left removes the parts and journals that dead sessions left of entries which nothing
   /// more comes of. Syscalls: as PartFile::discard.
   void discard_left() const;
+  /// add_held keeps a block of held_of() that the Sink has read.
+  void add_held(std::uint32_t entry, std::uint64_t block, const HeldDigests& held) {
+    existing_[entry].blocks.add(block, held);
+  }
   [[nodiscard]] const Existing& existing(std::uint32_t entry) const {
     static const Existing none;
     const auto at = existing_.find(entry);

@@ -45,6 +45,8 @@ void Sink::take_volumes() {
       if (errno_value != 0) refuse(begun, list.first_file() + entry, errno_value);
     }
     list.parts().clear();
+    for (std::uint32_t entry = 0; entry < list.entries(); ++entry)
+      if (!list.held_of(entry).empty()) held_.files.push_back(list.first_file() + entry);
     if (list.is_stream())
       volume.base = std::exchange(taken_.stream_bytes, taken_.stream_bytes + list.entry(0).size);
     volume.records_left = list.pack().entries().size();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "engine/base/check.hpp"
 #include "engine/disk/zero_block.hpp"
@@ -24,8 +25,7 @@ Source::Source(const SourceOptions& options, std::unique_ptr<disk::FileIo> io)
       pool_{options_.slots, options_.pages},
       cache_{options_.direct_io},
       mac_{options_.compare_key},
-      pack_shared_{.pool = pool_, .outbox = outbox_, .kind = options_.digest_kind, .mac = mac_},
-      tree_{options_.digest_kind} {
+      pack_shared_{.pool = pool_, .outbox = outbox_, .kind = options_.digest_kind, .mac = mac_} {
   ONEHOP_CHECK(io_ != nullptr);
 }
 
@@ -39,6 +39,7 @@ void Source::add(SourceVolume volume) {
 std::size_t Source::turn(Instant, FileRings& rings) {
   std::size_t moved = 0;
   for (BlockRef block; rings.from_engine.pop(block); ++moved) pool_.give_back(block.slot);
+  for (FileCommand command; rings.commands.pop(command); ++moved) take(command);
   moved += flush(rings);
   const std::size_t waiting = data_waiting(rings.to_engine);
   const std::size_t submitted = submit_reads(waiting);
@@ -74,20 +75,18 @@ bool Source::take_volume() {
   has_last_ = added_.front().is_last;
   volumes_.push_back(std::make_unique<Reading>(std::move(added_.front()), pack_shared_));
   added_.pop_front();
-  next_.entry = 0;
   return true;
 }
 
-/// Moves to the next wanted entry, of the next volume if need be. False: there is none now.
-bool Source::find_next_entry() {
-  do {
-    if (volumes_.empty()) continue;
-    const SourceVolume& list = volumes_.back()->list;
-    while (next_.entry < list.entries() && !list::has_digests(list.action(next_.entry)))
-      ++next_.entry;
-    if (next_.entry < list.entries()) return true;
-  } while (take_volume());
-  return false;
+/// Moves to the next piece, of the next volume if need be. False: there is none now.
+bool Source::find_next_piece() {
+  while (!next_.piece) {
+    if (!volumes_.empty()) next_.piece = volumes_.back()->order.next();
+    if (next_.piece) return true;
+    if (!volumes_.empty()) volumes_.back()->is_read = true;
+    if (!take_volume()) return false;
+  }
+  return true;
 }
 
 /// Reads the next entry into its pack; `count` gets the blocks that became full. False: there is no
@@ -100,7 +99,7 @@ bool Source::pack_next(std::size_t& count) {
     fail(next_file(), failure, errno_value);
     return false;
   }
-  ++next_.entry;
+  next_.piece.reset();
   count += outbox_.size() - unsent;
   if (volume.pack.is_over())
     told_.emplace_back(RootRead{
@@ -111,10 +110,10 @@ bool Source::pack_next(std::size_t& count) {
 /// Opens the file of the next entry. False: it failed.
 bool Source::open_next_file() {
   list::SourceFiles& files = *volumes_.back()->list.files;
-  list::SourceFile& file = files.files[next_.entry];
+  list::SourceFile& file = files.files[next_.piece->entry];
   if (!file.fd.is_open()) {
     struct stat status {};
-    Result<Fd> again = pack_shared_.opener.look_at_file(files, next_.entry, status);
+    Result<Fd> again = pack_shared_.opener.look_at_file(files, next_.piece->entry, status);
     if (again.has_error()) {
       const int errno_value = again.error().errno_value;
       fail(next_file(), list::failure_of(errno_value), errno_value);
@@ -126,8 +125,9 @@ bool Source::open_next_file() {
   // Doubles the kernel's read-ahead. A hint: it may fail.
   ::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   next_.extents = disk::Extents{file.fd.get(), size_of(next_file())};
-  next_.way = cache_.choose(file.fd.get(), size_of(next_file()));
-  next_.block = 0;
+  if (std::exchange(next_.chosen, next_file()) != next_file())
+    next_.way = cache_.choose(file.fd.get(), size_of(next_file()));
+  next_.block = next_.piece->run.first;
   next_.is_open = true;
   return true;
 }
@@ -140,19 +140,19 @@ std::size_t Source::submit_reads(std::size_t waiting) {
            waiting + unsent + reads_.size() < read_ahead_.blocks();
   };
   while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
-    if (!next_.is_open) {
-      if (!find_next_entry()) {
-        is_waiting_ = !has_last_;
-        end_if_last();
-        return count;
-      }
-      is_waiting_ = false;
-      if (volumes_.back()->pack.is_next(next_.entry)) {
-        if (!pack_next(count)) return count;
-        continue;
-      }
-      if (!open_next_file()) return count;
+    if (!find_next_piece()) {
+      is_waiting_ = !has_last_;
+      end_if_last();
+      return count;
     }
+    is_waiting_ = false;
+    if (volumes_.back()->pack.is_next(next_.piece->entry)) {
+      if (!pack_next(count)) return count;
+      continue;
+    }
+    if (!next_.is_open && !open_next_file()) return count;
+    is_waiting_ = next_.piece->is_held && !is_tag_known(next_.block);
+    if (is_waiting_) return count;
     if (submit_hole()) {
       ++count;
       continue;
@@ -169,7 +169,8 @@ std::size_t Source::submit_reads(std::size_t waiting) {
 /// Takes what lies in a hole from the next block on; it is handed over in its turn. False: that
 /// block has data.
 bool Source::submit_hole() {
-  const std::uint64_t blocks = next_.extents.hole_blocks(next_.block);
+  const std::uint64_t left = next_.piece->is_held ? 1 : next_.piece->run.end - next_.block;
+  const std::uint64_t blocks = std::min(next_.extents.hole_blocks(next_.block), left);
   if (blocks == 0) return false;
   const std::uint32_t file = next_file();
   const std::uint64_t offset = next_.block * block_bytes;
@@ -178,6 +179,7 @@ bool Source::submit_hole() {
                               .file = file,
                               .length = static_cast<std::uint32_t>(bytes),
                               .kind = BlockKind::hole},
+                    .tag = take_tag(next_.block),
                     .is_done = true});
   pass_blocks(blocks);
   return true;
@@ -185,9 +187,9 @@ bool Source::submit_hole() {
 
 void Source::pass_blocks(std::uint64_t count) {
   next_.block += count;
-  if (next_.block < blocks_of(size_of(next_file()))) return;
+  if (next_.block < next_.piece->run.end) return;
   next_.is_open = false;
-  ++next_.entry;
+  next_.piece.reset();
 }
 
 /// Everything that was added is read.
@@ -201,8 +203,9 @@ void Source::end_if_last() {
 void Source::drop_volumes() {
   while (!volumes_.empty()) {
     const SourceVolume& oldest = volumes_.front()->list;
-    const bool is_read = volumes_.size() > 1 || next_.entry == oldest.entries();
-    if (!is_read || (!reads_.empty() && oldest.contains(reads_.front().block.file))) return;
+    if (!volumes_.front()->is_read) return;
+    if (!reads_.empty() && oldest.contains(reads_.front().block.file)) return;
+    std::erase_if(tags_, [&](const auto& tags) { return oldest.contains(tags.first); });
     volumes_.pop_front();
   }
 }
@@ -225,7 +228,7 @@ std::uint64_t Source::size_of(std::uint32_t file) const {
 }
 
 std::uint32_t Source::next_file() const {
-  return volumes_.back()->list.first_file + static_cast<std::uint32_t>(next_.entry);
+  return volumes_.back()->list.first_file + static_cast<std::uint32_t>(next_.piece->entry);
 }
 
 std::size_t Source::hand_over() {
@@ -239,7 +242,7 @@ std::size_t Source::hand_over() {
     if (is_over_ && !is_hole) pool_.give_back(read.block.slot);
     if (is_over_) continue;
     if (is_hole)
-      finish_hole(read.block);
+      finish_hole(read);
     else
       finish_block(read);
   }
@@ -257,13 +260,14 @@ void Source::finish_block(Read read) {
     return;
   }
   block.digest = crypto::block_digest(options_.digest_kind, {block.data, block.length});
-  if (size > 0) tree_.add(block.digest);
+  Begun& file = begun(block.file);
+  if (size > 0) file.tree.put(block.offset / block_bytes, block.digest);
 
-  const bool is_last = block.offset + block.length == size;
+  const bool is_last = --file.left == 0;
   // The fence comes before the last block: a changed file then never completes at the peer.
   if (is_last && (!check_fence(block.file) || !has_file_ended(block.file)))
     return pool_.give_back(block.slot);
-  if (const auto tag = tag_if_held(block)) {
+  if (const auto tag = tag_if_held(block, read.tag)) {
     pool_.give_back(block.slot);
     block.kind = BlockKind::skipped;
     block.data = nullptr;
@@ -274,9 +278,11 @@ void Source::finish_block(Read read) {
 }
 
 /// Blocks of zeros that the peer holds are announced as any block that it holds, the rest as holes.
-void Source::finish_hole(const BlockRef& run) {
+void Source::finish_hole(const Read& read) {
+  const BlockRef& run = read.block;
   const std::uint64_t end = run.offset + run.length, size = size_of(run.file);
-  const bool is_last = end == size;
+  Begun& file = begun(run.file);
+  const bool is_last = (file.left -= blocks_of(run.length)) == 0;
   if (is_last && (!check_fence(run.file) || !has_file_ended(run.file))) return;
   BlockRef hole = run;
   const auto hand_over_until = [&](std::uint64_t offset) {
@@ -288,8 +294,8 @@ void Source::finish_hole(const BlockRef& run) {
                    .file = run.file,
                    .length = block_length_at(size, offset),
                    .kind = BlockKind::skipped};
-    tree_.add(disk::zero_digest(options_.digest_kind, block.length));
-    const auto tag = tag_if_held(block);
+    file.tree.put(offset / block_bytes, disk::zero_digest(options_.digest_kind, block.length));
+    const auto tag = tag_if_held(block, read.tag);
     if (!tag) continue;
     block.digest = *tag;
     hand_over_until(offset);
@@ -301,9 +307,16 @@ void Source::finish_hole(const BlockRef& run) {
 }
 
 void Source::end_file(std::uint32_t file) {
-  told_.emplace_back(RootRead{file, tree_.root()});
-  tree_ = crypto::DigestTree{options_.digest_kind};
+  told_.emplace_back(RootRead{file, begun_.at(file).tree.root()});
+  begun_.erase(file);
   source_file(file).fd.close();
+}
+
+Source::Begun& Source::begun(std::uint32_t file) {
+  return begun_
+      .try_emplace(file, Begun{.tree = crypto::DigestTree{options_.digest_kind},
+                               .left = blocks_of(size_of(file))})
+      .first->second;
 }
 
 bool Source::check_fence(std::uint32_t file) {
@@ -324,21 +337,6 @@ bool Source::has_file_ended(std::uint32_t file) {
   if (!list::has_content_at(source_file(file).fd.get(), size_of(file))) return true;
   fail(file, FileFailure::source_length, 0);
   return false;
-}
-
-/// The tag of a block that the peer has, or that is only compared; without data it is zeros.
-/// Nothing: the peer has not got this content, and wants it. A block that it has nothing of costs
-/// no tag.
-std::optional<Digest> Source::tag_if_held(const BlockRef& block) {
-  const SourceVolume& list = volume_of(block.file);
-  const std::size_t entry = block.file - list.first_file;
-  const bool is_compared = list.action(entry) == list::FileAction::compare;
-  const Claim* const claim = list.claim_of(entry, block.offset / block_bytes);
-  if (!is_compared && claim == nullptr) return std::nullopt;
-  const Digest own =
-      block.data == nullptr ? mac_.zero_tag(block.length) : mac_.tag({block.data, block.length});
-  if (!is_compared && own != claim->digest) return std::nullopt;
-  return own;
 }
 
 void Source::fail(std::uint32_t file, FileFailure failure, int errno_value) {

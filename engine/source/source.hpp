@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Source: the sending half of file I/O: reads blocks in order, digests each, hands it over.
+// Source: the sending half of file I/O: reads blocks, digests each, hands it over. Of a file that
+// the receiver has a part of, what is new goes first (read_order.hpp).
 //
 //   add() ─▶ volumes ─▶ the one that is read ─▶ files
 //   pool ─▶ submit read ─▶ [ reads in flight, in order ] ─▶ digest, tree ─▶ block ─▶ engine
-//    ▲                                                        │ the peer has it: skipped, by tag
+//    ▲                              session ─▶ tags ─────────▶ │ the peer has it: skipped, by tag
 //    │                                                        │ it lies in a hole: not read, hole
 //    └──────────── block given back ◀── engine                └─▶ after a file's last block:
 //                                                                 fence, root ─▶ session
@@ -17,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 
 #include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/tree.hpp"
@@ -27,6 +29,7 @@
 #include "engine/disk/thread/file_worker.hpp"
 #include "engine/source/pack_source.hpp"
 #include "engine/source/read_ahead.hpp"
+#include "engine/source/read_order.hpp"
 #include "engine/source/source_volume.hpp"
 
 namespace onehop::source {
@@ -68,17 +71,30 @@ class Source final : public disk::FileWorker {
  private:
   struct Read {
     BlockRef block;
+    std::optional<Digest> tag{};  // of the peer's block
     disk::CacheWay way{};
     std::size_t blocks = 1;  ///< of the first of an operation: those that it reads
     bool is_done = false;
     std::int64_t result = 0;
   };
+  /// Begun: a file of which something was handed over, but not all.
+  struct Begun {
+    crypto::DigestTree tree;
+    std::uint64_t left = 0;  // blocks
+  };
+  /// Tags of a file, as the peer tells them.
+  struct Tags {
+    std::deque<Claim> told;
+    bool is_over = false;
+  };
 
   struct Reading {
     Reading(SourceVolume given, PackSource::Shared& shared)
-        : list{std::move(given)}, pack{list, shared} {}
+        : list{std::move(given)}, pack{list, shared}, order{list} {}
     SourceVolume list;
     PackSource pack;
+    ReadOrder order;
+    bool is_read = false;
   };
 
   std::size_t flush(FileRings& rings);
@@ -88,7 +104,10 @@ class Source final : public disk::FileWorker {
   void collect_reads();
   [[nodiscard]] std::size_t data_waiting(const SpscRing<BlockRef>& to_engine);
   [[nodiscard]] bool take_volume();
-  [[nodiscard]] bool find_next_entry();
+  [[nodiscard]] bool find_next_piece();
+  void take(const FileCommand& command);
+  [[nodiscard]] bool is_tag_known(std::uint64_t block);
+  [[nodiscard]] std::optional<Digest> take_tag(std::uint64_t block);
   [[nodiscard]] bool open_next_file();
   [[nodiscard]] bool pack_next(std::size_t& count);
   [[nodiscard]] bool submit_hole();
@@ -102,11 +121,13 @@ class Source final : public disk::FileWorker {
   [[nodiscard]] std::uint32_t next_file() const;
   [[nodiscard]] std::int64_t bytes_read(Read& read);
   void finish_block(Read read);
-  void finish_hole(const BlockRef& run);
+  void finish_hole(const Read& read);
+  [[nodiscard]] Begun& begun(std::uint32_t file);
   void end_file(std::uint32_t file);
   [[nodiscard]] bool check_fence(std::uint32_t file);
   [[nodiscard]] bool has_file_ended(std::uint32_t file);
-  [[nodiscard]] std::optional<Digest> tag_if_held(const BlockRef& block);
+  [[nodiscard]] std::optional<Digest> tag_if_held(const BlockRef& block,
+                                                  const std::optional<Digest>& tag);
   void fail(std::uint32_t file, FileFailure failure, int errno_value);
 
   const SourceOptions options_;
@@ -120,7 +141,7 @@ class Source final : public disk::FileWorker {
   std::deque<SourceVolume> added_;  // not looked at yet
   // Those of which something is to be handed over; the last one is being read.
   std::deque<std::unique_ptr<Reading>> volumes_;
-  // In file order; the front is handed over first. A read's tag is first_tag_ + its place here.
+  // The front is handed over first. A read's tag is first_tag_ + its place here.
   std::deque<Read> reads_;
   std::uint64_t first_tag_ = 0;
   // What the rings had no room for. Bounded by the pool, one message per file in it, and one hole.
@@ -128,15 +149,17 @@ class Source final : public disk::FileWorker {
   std::deque<FileEvent> told_;
   std::deque<bool> in_ring_;  // of each message there: has it data
   struct {
-    std::size_t entry = 0;  // of the last volume: being read, or the next to be
+    std::optional<ReadOrder::Piece> piece;  // of the last volume: being read, or the next to be
     std::uint64_t block = 0;
     disk::Extents extents;
+    std::optional<std::uint32_t> chosen;  // the file that `way` is of
     disk::CacheWay way;
     bool is_open = false;
   } next_;
-  crypto::DigestTree tree_;  // of the file being handed over
+  std::unordered_map<std::uint32_t, Begun> begun_;  // by index on the wire
+  std::unordered_map<std::uint32_t, Tags> tags_;
   bool has_last_ = false;    // the last volume is being read, or was
-  bool is_waiting_ = false;  // for a volume
+  bool is_waiting_ = false;  // for a volume, or a tag
   bool is_over_ = false;
 };
 

@@ -18,13 +18,14 @@ std::size_t Source::submit_read() {
                            .fd = source_file(file).fd.get(),
                            .offset = next_.block * block_bytes,
                            .tag = first_tag_ + reads_.size()};
-  const std::uint64_t left = blocks_of(size) - next_.block;
+  const std::uint64_t left = next_.piece->run.end - next_.block;
   const std::uint64_t wanted =
       next_.way.is_direct() ? std::min<std::uint64_t>(left, disk::operation_blocks_max) : 1;
   std::size_t count = 0;
   for (std::uint32_t slot = 0; count < wanted; ++count) {
     const std::uint64_t block = next_.block + count;
-    if (count > 0 && next_.extents.hole_blocks(block) > 0) break;
+    const bool is_ready = !next_.piece->is_held || is_tag_known(block);
+    if (count > 0 && (!is_ready || next_.extents.hole_blocks(block) > 0)) break;
     if (!pool_.lend(slot)) break;
     const BlockRef next{.data = pool_.data(slot),
                         .offset = block * block_bytes,
@@ -33,7 +34,7 @@ std::size_t Source::submit_read() {
                         .slot = slot};
     (count == 0 ? read.buffer : read.more[count - 1]) = next.data;
     read.bytes += next.length;
-    reads_.push_back({.block = next, .way = next_.way});
+    reads_.push_back({.block = next, .tag = take_tag(block), .way = next_.way});
   }
   if (count == 0) return 0;
   read.spare_bytes = next_.way.spare(read.bytes);

@@ -3,11 +3,10 @@
 // values; made by the session's side.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "engine/list/source_files.hpp"
 #include "engine/list/volume.hpp"
@@ -26,12 +25,10 @@ struct SourceVolume {
   bool is_last = false;  ///< end_of_files follows it
 
   [[nodiscard]] std::size_t entries() const noexcept { return files->files.size(); }
-  /// claim_of a block of an entry; null: the receiver says nothing of it.
-  [[nodiscard]] const Claim* claim_of(std::size_t entry, std::uint64_t block) const {
-    if (entry >= answer->claims.size()) return nullptr;
-    const std::vector<Claim>& claims = answer->claims[entry];
-    const auto at = std::ranges::lower_bound(claims, block, {}, &Claim::block);
-    return at == claims.end() || at->block != block ? nullptr : &*at;
+  /// held_of an entry: blocks whose tags the receiver tells; ascending.
+  [[nodiscard]] std::span<const BlockRun> held_of(std::size_t entry) const {
+    if (entry >= answer->held.size()) return {};
+    return answer->held[entry];
   }
   /// action of an entry.
   [[nodiscard]] list::FileAction action(std::size_t entry) const {

@@ -65,7 +65,7 @@ Message some_message(std::mt19937_64& random) {
     }
     case 2: {
       VolumeAnswer answer{.manifest_hash = some_digest(random, 32),
-                          .has_claims = random() % 2 == 0,
+                          .has_held = random() % 2 == 0,
                           .actions = {},
                           .name_faults = {}};
       answer.actions.resize(random() % 200, static_cast<FileAction>(random() % 8));
@@ -75,6 +75,12 @@ Message some_message(std::mt19937_64& random) {
       return answer;
     }
     case 3: {
+      if (random() % 4 == 0) {
+        HeldPart held{.is_last = random() % 2 == 0, .runs = {}};
+        for (std::uint64_t i = random() % 20; i > 0; --i)
+          held.runs.push_back({file, random() % 1000, 1 + random() % 1000});
+        return held;
+      }
       ClaimPart part{.file = file, .first_block = random() % 1000, .is_last = random() % 2 == 0};
       for (std::uint64_t i = random() % 20; i > 0; --i)
         part.digests.push_back(some_digest(random, width_bytes));

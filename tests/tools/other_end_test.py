@@ -87,7 +87,7 @@ def openssl(role, port, psk) -> Any:
         "-accept", f"127.0.0.1:{port}", "-nocert", "-naccept", "1"]
     return subprocess.Popen(
         ["openssl", role, *where, "-tls1_3", "-psk", psk.hex(), "-psk_identity", IDENTITY,
-         "-ciphersuites", "TLS_AES_128_GCM_SHA256", "-groups", "X25519", "-alpn", "onehop/4"],
+         "-ciphersuites", "TLS_AES_128_GCM_SHA256", "-groups", "X25519", "-alpn", "onehop/5"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace")  # the program's first message is no text
 
@@ -133,7 +133,7 @@ def test_a_sender_by_another_hand_gets_in_with_the_words_alone(onehop) -> None:
                                "udp", "--code-file", world.text("words", WORDS))
         receiver.wait_for(lambda: "listening on" in receiver.text(), "it listens")
         said = enter(world.address, WORDS)
-        check("Reused, TLSv1.3" in said and "ALPN protocol: onehop/4" in said, said)
+        check("Reused, TLSv1.3" in said and "ALPN protocol: onehop/5" in said, said)
         receiver.wait_for(lambda: "it knows the code" in receiver.text(), "the receiver says so")
         said = enter(world.address, "abandon-abbey-absence")
         check("Reused" not in said, said)

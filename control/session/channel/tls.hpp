@@ -13,7 +13,7 @@
 // own role, or a reflection of itself, is refused (RFC 9257 §5.1 "Selfie"). The comparison of the
 // binder is OpenSSL's, in constant time.
 //
-// ALPN is "onehop/4". A listener accepts any "onehop/N", so that the refusal that names both
+// ALPN is "onehop/5". A listener accepts any "onehop/N", so that the refusal that names both
 // versions travels inside the authenticated connection; only its first two messages (Welcome,
 // Refuse) are common to all versions.
 #pragma once
@@ -37,7 +37,7 @@
 namespace onehop::session {
 
 inline constexpr std::string_view alpn_prefix = "onehop/";
-inline constexpr std::string_view alpn_name = "onehop/4";
+inline constexpr std::string_view alpn_name = "onehop/5";
 
 struct TlsOptions {
   Role role = Role::sender;

@@ -174,6 +174,7 @@ void Account::on_left_out(const list::ManifestEntry& entry) {
 
 void Account::on(const session::Skipped& skipped) {
   bytes_absent_ += skipped.bytes;
+  bytes_held_ -= std::min(bytes_held_, skipped.bytes);
   // Else they came in this session.
   if (!has_restarted) facts.bytes_skipped_total += skipped.bytes;
 }
@@ -191,6 +192,7 @@ void Account::on_restart() {
   // The next data path counts from nothing. What is not done is offered again, and so is what of
   // it arrived.
   bytes_offered = bytes_absent_ = bytes_over_;
+  bytes_held_ = 0;
   interval_bytes_ = 0;
   if (receipt_) receipt_->on_restart();
 }
@@ -347,7 +349,7 @@ void Account::forget_session() {
            .digest = std::move(facts.digest),
            .port_memory_bytes = facts.port_memory_bytes};
   first_data_at = all_arrived_at = ended_at = interval_at_ = {};
-  interval_bytes_ = bytes_expected = bytes_offered = bytes_absent_ = bytes_over_ = 0;
+  interval_bytes_ = bytes_expected = bytes_offered = bytes_absent_ = bytes_over_ = bytes_held_ = 0;
   files_expected = files_done = 0;
   has_restarted = is_all_known = is_stream = false;
   receipt_.reset();

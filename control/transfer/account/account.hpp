@@ -61,7 +61,7 @@ class Account {
   [[nodiscard]] std::uint64_t bytes_absent() const { return bytes_absent_; }
   /// bytes_to_arrive: bytes expected in the running data path.
   [[nodiscard]] std::uint64_t bytes_to_arrive() const {
-    return bytes_expected - std::min(bytes_expected, bytes_absent_);
+    return bytes_expected - std::min(bytes_expected, bytes_absent_ + bytes_held_);
   }
 
   /// note_drains is for recent_drains, about ten times a second.
@@ -109,6 +109,7 @@ class Account {
   void on(const session::Report& report);
   void on(const session::VolumeOver& over);
   void on(const session::Notice& notice);
+  void on(const session::SeemsHeld& held) { bytes_held_ += held.bytes; }
   void on(const session::Skipped& skipped);
   void on(const session::HoleAnnounced& hole);
   void on(const session::LinkState& link);
@@ -121,7 +122,7 @@ class Account {
   const Settings& settings_;
   api::LeftOut unnamed_;                                    // not emitted yet
   std::unordered_map<std::uint32_t, std::uint64_t> holes_;  // bytes, of files under way
-  std::uint64_t bytes_absent_ = 0;
+  std::uint64_t bytes_absent_ = 0, bytes_held_ = 0;
   std::uint64_t bytes_over_ = 0;      // of the entries whose outcome is known
   std::unique_ptr<Receipt> receipt_;  // of the session under way; null: none
   std::uint32_t notices_said_ = 0;

@@ -319,23 +319,23 @@ TEST_CASE("a receiver has time to read what is offered, and no more", "[control]
   CHECK(SessionLimits{}.consider_all(claimed) > 24h);
 }
 
-TEST_CASE("claims of a resume arrive whole and in order", "[control][session]") {
+TEST_CASE("what a receiver holds, and its tags, arrive whole and in order", "[control][session]") {
   World world;
   world.recv_host.answer = [&](const OfferedVolume&, const Decide& decide) {
     world.recv_host.actions = {FileAction::send, FileAction::resume, FileAction::resume};
     list::Answer decision{world.recv_host.actions, {}, {}};
-    decision.claims = {{},
-                       {{0, some_digest(1, 0)}, {2, some_digest(1, 2)}, {3, some_digest(1, 3)}},
-                       {{1, some_digest(2, 1)}}};
-    world.recv_host.claims = decision.claims;
+    decision.held = {{}, {{0, 1}, {2, 4}}, {{1, 2}}};
+    world.recv_host.held = decision.held;
     decide(std::move(decision));
   };
   world.listen();
   REQUIRE(world.send_to_end() == ExitCode::done);
-  const auto& claims = world.send_host.accepted->answer->claims;
-  REQUIRE(claims.size() == 3);
-  CHECK(claims == world.recv_host.claims);
-  CHECK(claims[1].size() == 3);
+  CHECK(world.send_host.accepted->answer->held == world.recv_host.held);
+  const std::vector<HeldBlock>& told = world.send_host.engine->told();
+  REQUIRE(told.size() == 4);
+  CHECK(told[1].file == 1);
+  CHECK(told[1].block == 2);
+  CHECK(told[1].tag == some_digest(1, 2));
   // The sender skips what it claims to have compared, and says so: the receiver's file side sees it
   // as skipped.
   CHECK(world.recv_host.engine->skipped() == 4);

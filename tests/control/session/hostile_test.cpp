@@ -152,7 +152,7 @@ TEST_CASE("another version is refused with both versions named", "[control][sess
   REQUIRE(world.run([&] { return peer.is_over; }));
   REQUIRE(peer.find<Refuse>() != nullptr);
   CHECK(peer.find<Refuse>()->code == ExitCode::refused_by_peer);
-  CHECK(peer.find<Refuse>()->text.find("onehop/4") != std::string::npos);
+  CHECK(peer.find<Refuse>()->text.find("onehop/5") != std::string::npos);
   CHECK(peer.find<Refuse>()->text.find("onehop/9") != std::string::npos);
   CHECK(world.recv_host.offer == nullptr);
   world.send();  // it is still there for the right version
@@ -172,7 +172,7 @@ TEST_CASE("a receiver of another version gets 5 from the sender, both versions n
   world.send();
   REQUIRE(world.run([&] { return world.send_end.has_value(); }));
   CHECK(world.send_end->code == ExitCode::refused_by_peer);
-  CHECK(world.send_end->error.message().find("onehop/4") != std::string::npos);
+  CHECK(world.send_end->error.message().find("onehop/5") != std::string::npos);
   CHECK(world.send_end->error.message().find("onehop/7") != std::string::npos);
   CHECK(peer.find<Offer>() == nullptr);
 }
@@ -252,25 +252,27 @@ TEST_CASE("a peer that says nothing is 11 after the silent limit", "[control][se
 
 TEST_CASE("D3 a receiver that claims what was not offered ends the session at the sender",
           "[control][session]") {
-  const int lie = GENERATE(range(0, 6));
+  const int lie = GENERATE(range(0, 8));
   World world;
   const auto& manifest = world.send_host.data_manifest();
   Accept accept{.data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
   VolumeAnswer volume{.manifest_hash = list::manifest_hash(manifest),
-                      .has_claims = true,
+                      .has_held = true,
                       .actions = {FileAction::send, FileAction::send, FileAction::resume}};
-  ClaimPart claim{.file = 2, .first_block = 1, .is_last = true, .digests = {some_digest(2, 1)}};
+  HeldPart held{.is_last = true, .runs = {{.file = 2, .first_block = 1, .count = 1}}};
   if (lie == 0) volume.manifest_hash[0] ^= std::byte{1};
   if (lie == 1) volume.actions.pop_back();
   if (lie == 2) accept.frame_body_max_bytes = 60'000;
-  if (lie == 3) claim.file = 1;
-  if (lie == 4) claim.first_block = 4;
+  if (lie == 3) held.runs[0].file = 1;
+  if (lie == 4) held.runs[0].count = 4;
+  if (lie == 6) held.runs.push_back({.file = 2, .first_block = 1, .count = 1});
+  if (lie == 7) held = {.is_last = false, .runs = {}};
   if (lie == 5) accept.is_repair_lazy = true;  // which was not offered
   tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
   world.send_options.port = acceptor.local_endpoint().port();
   RawPeer peer{world.io, {.role = Role::receiver}};
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
-    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, volume, claim},
+    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, volume, held},
                Role::receiver);
   });
   world.send();

@@ -54,6 +54,7 @@ std::vector<Message> samples() {
                         {"f", 9, 0666, 2, list::EntryKind::piece}}},
           VolumeEnd{digest_of(1, 32), true},
           Accept{7411, 1400, true, "afxdp", "/home/b/in"},
+          HeldPart{true, {{1, 5, 2}, {1, 9, 1}}},
           ClaimPart{1, 5, true, {digest_of(3, 16), digest_of(4, 16)}},
           ClaimPart{1, 5, false, {digest_of(3, 32)}},
           DataReady{},
@@ -99,11 +100,11 @@ bool is_accepted(T message, Change change) {
 
 TEST_CASE("the numbers of messages are those of the protocol", "[control][session]") {
   const std::string_view names[] = {
-      "Welcome",   "Refuse",       "Offer",     "ManifestPart",  "VolumeEnd",
-      "Accept",    "ClaimPart",    "DataReady", "PathReady",     "BlockDigests",
-      "FileRoot",  "FileDone",     "Complete",  "Bye",           "Failure",
-      "KeepAlive", "Restart",      "Restarted", "Hello",         "Busy",
-      "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256", "Introduce"};
+      "Welcome",   "Refuse",    "Offer",     "ManifestPart", "VolumeEnd", "Accept",
+      "ClaimPart", "DataReady", "PathReady", "BlockDigests", "FileRoot",  "FileDone",
+      "Complete",  "Bye",       "Failure",   "KeepAlive",    "Restart",   "Restarted",
+      "Hello",     "Busy",      "PackDone",  "VolumeAnswer", "Holes",     "RequireSha256",
+      "Introduce", "HeldPart"};
   CHECK(std::variant_size_v<Message> == std::size(names));
   for (const Message& message : samples())
     CHECK(name_of(type_of(message)) == names[static_cast<std::size_t>(type_of(message)) - 1]);
@@ -148,7 +149,7 @@ TEST_CASE("unknown types and excessive lengths are refused by the header alone",
     return decode_message_header(bytes).has_value();
   };
   CHECK_FALSE(header(0, 0));
-  CHECK_FALSE(header(26, 0));
+  CHECK_FALSE(header(27, 0));
   CHECK_FALSE(header(255, 0));
   CHECK(header(4, message_body_bytes_max));
   CHECK_FALSE(header(4, message_body_bytes_max + 1));
@@ -213,7 +214,7 @@ TEST_CASE("the largest accept and answer fit a message", "[control][session]") {
   answer.actions.resize(volume_entries_max, FileAction::send);
   const VolumeAnswer refusal{
       .manifest_hash = {},
-      .has_claims = false,
+      .has_held = false,
       .actions = std::vector<FileAction>(volume_entries_max, FileAction::name_refused),
       .name_faults = std::vector<std::uint8_t>(volume_entries_max, 22)};
   for (const Message& message : {Message{accept}, Message{answer}, Message{refusal}}) {
@@ -227,7 +228,7 @@ TEST_CASE("the largest accept and answer fit a message", "[control][session]") {
 
 TEST_CASE("an answer has an errno for each refused name, and no other", "[control][session]") {
   const VolumeAnswer answer{.manifest_hash = {},
-                            .has_claims = false,
+                            .has_held = false,
                             .actions = {FileAction::name_refused, FileAction::name_taken},
                             .name_faults = {22}};
   CHECK(is_accepted(answer, [](VolumeAnswer&) {}));

@@ -171,17 +171,4 @@ TEST_CASE("what is not offered again is told, so that its part can go", "[contro
   CHECK(played.considered->left_out[0].name == "left");
 }
 
-TEST_CASE("a root of a volume whose answer is not said yet ends the session",
-          "[control][session]") {
-  list::Answer resumes{.actions = {FileAction::resume}, .claims = {{{0, {}}, {2, {}}}}};
-  Played played{resumes};
-  played.offer({large("first")}, false);
-  played.begin_transfer();
-  played.offer({large("second")}, true);
-  REQUIRE(played.machine.has_more_to_send());  // nobody ticked: the claims wait
-  const std::uint32_t second = 2;              // behind the pack of the first volume
-  played.hear(FileRoot{second, some_root});
-  CHECK(played.machine.is_winding_down());
-}
-
 }  // namespace onehop::session

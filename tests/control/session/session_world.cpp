@@ -46,12 +46,12 @@ SessionLimits short_limits() {
 }
 
 FakeEngine::FakeEngine(asio::io_context& io, Role role, const list::Manifest& manifest,
-                       std::vector<FileAction> actions, Claims claims, EngineScript script)
+                       std::vector<FileAction> actions, Held held, EngineScript script)
     : timer_{io},
       role_{role},
       manifest_{manifest},
       actions_{std::move(actions)},
-      claims_{std::move(claims)},
+      held_{std::move(held)},
       script_{script},
       arrived_(manifest_.files.size()),
       roots_(manifest_.files.size()) {
@@ -100,7 +100,8 @@ void FakeEngine::obey(const Command& command) {
             changed, errno_value == 0 ? FileFailure::source_changed : FileFailure::read_error,
             errno_value});
       }
-      if (role_ == Role::sender && script_.sends_blocks) send_all();
+      if (role_ == Role::receiver) return tell_held();
+      if (script_.sends_blocks) send_all();
       return;
     case CommandKind::skip_block:
       ++digests_, ++skipped_;
@@ -122,22 +123,34 @@ void FakeEngine::obey(const FileCommand& command) {
     roots_.at(announced->file) = announced->root;
     finish_if_complete(announced->file);
   }
+  if (const auto* held = std::get_if<HeldBlock>(&command)) told_.push_back(*held);
+  if (const auto* end = std::get_if<HeldEnd>(&command)) send_file(end->file);
 }
 
-// Every block of every wanted file is "sent", and each file's root follows.
+void FakeEngine::tell_held() {
+  for (std::uint32_t file = 0; file < held_.size(); ++file) {
+    for (const BlockRun& run : held_[file])
+      for (std::uint64_t block = run.first; block < run.end; ++block)
+        say(HeldBlock{file, block, some_digest(file, block)});
+    if (is_held(file)) say(HeldEnd{file});
+  }
+}
+
+// Every block of every wanted file is "sent", and each file's root follows. What the receiver holds
+// something of waits until that is told.
 void FakeEngine::send_all() {
   say(EventKind::first_data);
   for (std::uint32_t file = 0; file < manifest_.files.size(); ++file)
-    if (has_digests(actions_[file])) send_file(file);
+    if (has_digests(actions_[file]) && !is_held(file)) send_file(file);
   say(EventKind::all_arrived);
 }
 
 void FakeEngine::send_file(std::uint32_t file) {
   for (std::uint64_t block = 0; block < blocks_of(manifest_.files[file].size); ++block) {
-    const bool is_claimed =
-        actions_[file] == FileAction::compare ||
-        (file < claims_.size() &&
-         std::ranges::find(claims_[file], block, &Claim::block) != claims_[file].end());
+    const bool is_claimed = actions_[file] == FileAction::compare ||
+                            std::ranges::any_of(told_, [&](const HeldBlock& held) {
+                              return held.file == file && held.block == block;
+                            });
     Event event{.kind = is_claimed ? EventKind::block_skipped : EventKind::block_sent};
     if (is_claimed) event.block.kind = BlockKind::skipped;
     event.block.file = file;

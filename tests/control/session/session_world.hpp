@@ -54,7 +54,7 @@ struct EngineScript {
 class FakeEngine {
  public:
   FakeEngine(asio::io_context& io, Role role, const list::Manifest& manifest,
-             std::vector<FileAction> actions, Claims claims, EngineScript script);
+             std::vector<FileAction> actions, Held held, EngineScript script);
   [[nodiscard]] SessionRings rings() { return {&commands_, &events_, &file_}; }
   void stop() {
     timer_.cancel();
@@ -65,6 +65,8 @@ class FakeEngine {
   [[nodiscard]] bool was_stopped() const { return was_stopped_; }
   [[nodiscard]] std::size_t digests() const { return digests_; }
   [[nodiscard]] std::size_t skipped() const { return skipped_; }
+  /// told: sending, the tags.
+  [[nodiscard]] const std::vector<HeldBlock>& told() const { return told_; }
   [[nodiscard]] std::size_t path_updates() const { return path_updates_; }
 
  private:
@@ -76,13 +78,17 @@ class FakeEngine {
   void say(const FileEvent& event) { unsaid_of_file_.push_back(event); }
   void send_all();
   void send_file(std::uint32_t file);
+  void tell_held();
+  [[nodiscard]] bool is_held(std::uint32_t file) const {
+    return file < held_.size() && !held_[file].empty();
+  }
   void finish_if_complete(std::uint32_t file);
 
   asio::steady_timer timer_;
   Role role_;
   const list::Manifest manifest_;
   std::vector<FileAction> actions_;
-  Claims claims_;
+  Held held_;
   EngineScript script_;
   SpscRing<Command> commands_{64};
   SpscRing<Event> events_{64};
@@ -90,6 +96,7 @@ class FakeEngine {
   std::vector<Event> unsaid_;
   std::vector<FileEvent> unsaid_of_file_;
   std::vector<CommandKind> seen_;
+  std::vector<HeldBlock> told_;
   std::vector<std::uint64_t> arrived_;
   std::vector<std::optional<Digest>> roots_;
   std::size_t digests_ = 0, skipped_ = 0, path_updates_ = 0;
@@ -108,7 +115,7 @@ class HostBase : public Host {
   }
   Result<SessionRings> start_data(const DataPlan& given) override {
     plan = given;
-    engine.emplace(io_, role_, data_manifest(), data_actions(), data_claims(), script);
+    engine.emplace(io_, role_, data_manifest(), data_actions(), data_held(), script);
     return engine->rings();
   }
   void stop_data() noexcept override {
@@ -135,7 +142,7 @@ class HostBase : public Host {
   }
   [[nodiscard]] virtual const list::Manifest& data_manifest() = 0;
   [[nodiscard]] virtual std::vector<FileAction> data_actions() = 0;
-  [[nodiscard]] virtual Claims data_claims() { return {}; }
+  [[nodiscard]] virtual Held data_held() = 0;
 
   EngineScript script;
   std::function<void(const pair::Peer&)> introduced;  ///< empty: it keeps no devices
@@ -183,7 +190,7 @@ class FakeSendHost : public HostBase<SendHost> {
   }
   const list::Manifest& data_manifest() override { return *files_; }
   std::vector<FileAction> data_actions() override { return accepted->answer->actions; }
-  Claims data_claims() override { return accepted->answer->claims; }
+  Held data_held() override { return accepted->answer->held; }
 
   std::optional<Accepted> accepted;
   std::vector<bool> settled;                    ///< as offer_again() was told
@@ -222,11 +229,12 @@ class FakeRecvHost : public HostBase<RecvHost> {
   void on_session_end(const SessionEnd& end) override { ends.push_back(end); }
   const list::Manifest& data_manifest() override { return *offer->manifest; }
   std::vector<FileAction> data_actions() override { return actions; }
+  Held data_held() override { return held; }
 
   std::function<void(const OfferedVolume&, const Decide&)> answer;
   std::shared_ptr<const OfferedVolume> offer;
   std::vector<FileAction> actions;
-  Claims claims;
+  Held held;
   std::uint16_t port = 0;
   Endpoint listening;
   Arrival arrived;

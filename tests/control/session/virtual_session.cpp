@@ -97,6 +97,8 @@ void VirtualEnd::hold(Held held) {
   if (!held_.empty() && held.first_file != held_.back().pack_file() + 1)
     fault("the indices of volumes have a gap");
   held.pack = list::Pack::make(*held.manifest, crypto::DigestKind::xxh3, held.actions);
+  for (std::uint32_t entry = 0; entry < held.blocks.size(); ++entry)
+    if (!held.blocks[entry].empty()) held.untold.insert(entry);
   held_.push_back(std::move(held));
 }
 
@@ -132,7 +134,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
     const list::Volume& volume = accepted->volume;
     const list::Answer& answer = *accepted->answer;
     if (answer.pack_roots != nullptr) set_roots(*answer.pack_roots, *volume.manifest, *answer.pack);
-    hold({volume.first_file, volume.manifest, answer.actions, answer.claims, volume.is_last});
+    hold({volume.first_file, volume.manifest, answer.actions, answer.held, volume.is_last});
     if (is_started_ && !is_mute) send_volume(now, held_.back());
   } else if (const auto* change = std::get_if<ChangePath>(&action)) {
     is_held = !change->update.is_link_up;
@@ -148,6 +150,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
     digests_.clear();
     sent_at_ = now;
     machine_->on_data_started(now, std::string{"virtual0"});
+    for (const Held& held : held_) tell_held(now, held);
   } else if (std::holds_alternative<StopData>(action)) {
     if (++stopped != opened) fault("stopped what was not open");
     has_engine_ = is_held = false;
@@ -176,6 +179,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
   } else if (const auto* taken = std::get_if<TakeOffered>(&action)) {
     if (!has_engine_ || taken->offer != offer_) return fault("a volume that was not decided on");
     hold_decided();
+    tell_held(now, held_.back());
   }
 }
 
@@ -216,24 +220,30 @@ void VirtualEnd::list_settled() {
 }
 
 void VirtualEnd::hold_decided() {
-  hold({offer_->first_file, offer_->manifest, decided_.actions, decided_.claims, offer_->is_last});
+  hold({offer_->first_file, offer_->manifest, decided_.actions, decided_.held, offer_->is_last});
 }
 
 void VirtualEnd::decide(Instant now) {
   offer_ = std::exchange(considered, nullptr);
   const std::vector<list::ManifestEntry>& files = offer_->manifest->files;
   list::Answer decision;
-  decision.claims.resize(files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
     decision.actions.push_back(static_cast<FileAction>(draw(8)));
     if (decision.actions[i] == FileAction::name_refused) decision.name_faults.push_back(EINVAL);
-    if (decision.actions[i] != FileAction::resume) continue;
-    for (std::uint64_t block = 0; block < blocks_of(files[i].size); ++block)
-      if (draw(2) == 0) decision.claims[i].push_back({block, some_root(files[i])});
   }
   if (sends_all) decision = {.actions = std::vector<FileAction>(files.size(), FileAction::send)};
   const list::Pack pack =
       list::Pack::make(*offer_->manifest, crypto::DigestKind::xxh3, decision.actions);
+  decision.held.resize(sends_all ? 0 : files.size());
+  for (std::uint32_t i = 0; i < decision.held.size(); ++i) {
+    if (decision.actions[i] != FileAction::resume || pack.contains(i)) continue;
+    const std::uint64_t blocks = blocks_of(files[i].size);
+    for (std::uint64_t first = draw(blocks + 1); first < blocks;) {
+      const std::uint64_t end = first + 1 + draw(blocks - first);
+      decision.held[i].push_back({first, end});
+      first = end + 1 + draw(blocks);
+    }
+  }
   decision.pack_roots = std::make_shared<list::PackRoots>(pack.entries().size());
   set_roots(*decision.pack_roots, *offer_->manifest, pack);
   decided_ = decision;
@@ -247,151 +257,6 @@ void VirtualEnd::decide(Instant now) {
   else
     receiver_->on_decision(now, std::move(decision));
   perform_all(now);
-}
-
-// --- the engine
-
-void VirtualEnd::obey(Instant now, const Command& command) {
-  if (!has_engine_) return fault("a command, and no engine");
-  if (is_finished_) return fault("a command after finish");
-  switch (command.kind) {
-    case CommandKind::prove_path:
-      if (!is_mute) say(later(now), EventKind::path_proven);
-      break;
-    case CommandKind::start:
-      if (!is_proven_ || is_started_) fault("started before the path was proven, or twice");
-      is_started_ = true;
-      if (sender_ != nullptr && !is_mute)
-        for (const Held& held : held_) send_volume(now, held);
-      break;
-    case CommandKind::checkpoint:
-      events_.clear();
-      if (receiver_ != nullptr) say(later(now), CheckpointMade{});
-      break;
-    case CommandKind::finish:
-      is_finished_ = true;
-      events_.clear();
-      say(later(now), EventKind::closed);
-      break;
-    case CommandKind::skip_block: take_skipped(command.block); break;
-    case CommandKind::path_update:
-    case CommandKind::add_files: break;
-  }
-}
-
-/// The blocks of the pack, and the root over it.
-void VirtualEnd::send_pack(const Held& held) {
-  BlockRef block{.file = held.pack_file()};
-  for (std::uint64_t i = 0; i < blocks_of(held.pack.bytes()); ++i) {
-    sent_at_ = later(sent_at_);
-    block.offset = i * block_bytes;
-    block.length = static_cast<std::uint32_t>(block_length_at(held.pack.bytes(), block.offset));
-    say(sent_at_, Event{.kind = EventKind::block_sent, .block = block});
-  }
-  say(sent_at_, RootRead{.file = block.file});
-}
-
-/// The records come to their names in runs, in no order. Only what was compared may be kept.
-void VirtualEnd::take_pack(Instant now, const Held& held) {
-  const auto is_compared = [&held](std::uint32_t ordinal) {
-    return held.actions[held.pack.entries()[ordinal]] == FileAction::compare;
-  };
-  const auto count = static_cast<std::uint32_t>(held.pack.entries().size());
-  for (std::uint32_t first = 0; first < count;) {
-    const bool may_be_kept = is_compared(first);
-    const std::uint64_t most = 1 + draw(std::max<std::uint64_t>(20, count));
-    std::uint32_t length = 1;
-    while (length < most && first + length < count && is_compared(first + length) == may_be_kept)
-      ++length;
-    RecordsFinished run{.pack = held.pack_file(), .first = first, .count = length};
-    if (may_be_kept && draw(2) == 0) run.outcome = FileOutcome::kept;
-    say(later(now), run);
-    first += length;
-  }
-}
-
-void VirtualEnd::send_volume(Instant now, const Held& held) {
-  sent_at_ = std::max(sent_at_, now);
-  for (std::uint32_t entry = 0; entry < held.actions.size() && !has_failed_; ++entry) {
-    if (!has_digests(held.actions[entry])) continue;
-    BlockRef block{.file = held.first_file + entry};
-    if (changes_left > 0 && draw(3) == 0) {
-      --changes_left;
-      has_failed_ = true;
-      const auto failure = draw(4) == 0 ? FileFailure::read_error : FileFailure::source_changed;
-      return say(later(sent_at_), FileFailed{block.file, failure});
-    }
-    if (held.pack.contains(entry)) continue;
-    const std::uint64_t size = held.manifest->files[entry].size;
-    block.digest = some_root(held.manifest->files[entry]);
-    for (std::uint64_t i = 0; i < blocks_of(size); ++i) {
-      sent_at_ = later(sent_at_);
-      block.offset = i * block_bytes;
-      block.length = block_length_at(size, i * block_bytes);
-      const bool is_claimed =
-          held.actions[entry] == FileAction::compare ||
-          (entry < held.claims.size() &&
-           std::ranges::find(held.claims[entry], i, &Claim::block) != held.claims[entry].end());
-      if (!is_claimed && size > 0 && draw(6) == 0) {  // a hole, of one block or more
-        const std::uint64_t left = size - block.offset;
-        block.length = static_cast<std::uint32_t>(
-            std::min(left, (1 + draw(blocks_of(left))) * std::uint64_t{block_bytes}));
-        block.kind = BlockKind::hole;
-        i += blocks_of(block.length) - 1;
-      } else {
-        block.kind = is_claimed ? BlockKind::skipped : BlockKind::block;
-      }
-      const bool is_sent = block.kind == BlockKind::block;
-      say(sent_at_, Event{.kind = is_sent ? EventKind::block_sent : EventKind::block_skipped,
-                          .block = block});
-    }
-    say(sent_at_, RootRead{block.file, block.digest});
-  }
-  if (has_failed_) return;
-  if (!held.pack.is_empty()) send_pack(held);
-  if (held.is_last) say(later(sent_at_), EventKind::all_arrived);
-}
-
-// As a file thread: a file is done when its root and a digest of each block came.
-void VirtualEnd::take_file_command(Instant now, const FileCommand& command) {
-  if (const auto* digest = std::get_if<AnnouncedDigest>(&command))
-    take_digests(digest->file, digest->offset, 1);
-  if (const auto* root = std::get_if<AnnouncedRoot>(&command)) take_root(now, *root);
-}
-
-/// A skipped block, or the blocks of a hole.
-void VirtualEnd::take_skipped(const BlockRef& block) {
-  const bool is_hole = block.kind == BlockKind::hole;
-  if (is_hole && block.length == 0) fault("a hole without a byte");
-  take_digests(block.file, block.offset, is_hole ? blocks_of(block.length) : 1);
-}
-
-void VirtualEnd::take_digests(std::uint32_t file, std::uint64_t offset, std::uint64_t blocks) {
-  const Held* const held = find(file);
-  if (held == nullptr || entry_of(file) == nullptr ||
-      held->pack.contains(file - held->first_file) ||
-      offset / block_bytes + blocks > blocks_of(entry_of(file)->size))
-    return fault("a digest of a block that no file has, or of a packed one");
-  digests_[file] += blocks;
-}
-
-void VirtualEnd::take_root(Instant now, const AnnouncedRoot& said_root) {
-  const std::uint32_t file = said_root.file;
-  const Held* const held = find(file);
-  if (held == nullptr) return fault("a root for no file");
-  if (file == held->pack_file()) {
-    if (held->pack.is_empty()) fault("a root for no pack");
-    return is_mute ? void() : take_pack(now, *held);
-  }
-  const std::uint32_t place = file - held->first_file;
-  if (held->pack.contains(place)) fault("a message for a packed file by itself");
-  if (is_mute || digests_[file] < blocks_of(held->manifest->files[place].size)) return;
-  digests_.erase(file);
-  if (fails && draw(3) == 0) return say(later(now), FileFailed{file, FileFailure::write_error});
-  FileFinished done{.file = file, .root = said_root.root};
-  if (held->actions[place] == FileAction::compare)
-    done.outcome = draw(2) == 0 ? FileOutcome::kept : FileOutcome::there;
-  say(later(now), done);
 }
 
 }  // namespace onehop::session::test

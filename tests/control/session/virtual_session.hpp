@@ -86,9 +86,11 @@ class VirtualEnd {
     std::uint32_t first_file = 0;
     std::shared_ptr<const list::Manifest> manifest;
     std::vector<FileAction> actions;
-    Claims claims;
+    list::Held blocks;
     bool is_last = false;
     list::Pack pack{};
+    std::set<std::uint32_t> untold{};                          ///< sending: entries
+    std::set<std::pair<std::uint32_t, std::uint64_t>> told{};  ///< sending: entry, block
     [[nodiscard]] std::uint32_t pack_file() const noexcept {
       return first_file + static_cast<std::uint32_t>(manifest->files.size());
     }
@@ -101,8 +103,12 @@ class VirtualEnd {
   [[nodiscard]] Held* find(std::uint32_t file) noexcept;
   void hold(Held held);
   void hold_decided();
+  void tell_held(Instant now, const Held& held);
+  void take_held(Instant now, const HeldBlock& told);
+  void take_held(Instant now, const HeldEnd& end);
   void give_volume(Instant now);
   void send_volume(Instant now, const Held& held);
+  void send_entry(const Held& held, std::uint32_t entry);
   void send_pack(const Held& held);
   void take_pack(Instant now, const Held& held);
   void take_file_command(Instant now, const FileCommand& command);

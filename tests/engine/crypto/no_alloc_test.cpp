@@ -9,7 +9,6 @@
 
 #include "engine/base/alloc_guard.hpp"
 #include "engine/crypto/frame_sealer.hpp"
-#include "engine/crypto/tree.hpp"
 
 using namespace onehop::crypto;
 
@@ -21,7 +20,6 @@ TEST_CASE("sealing, opening, key updates and digests do not allocate", "[crypto]
        {AeadBackend::openssl, AeadBackend::automatic, AeadBackend::chacha20}) {
     FrameSealer sealer{DirectionSecret{}, key_interval_min, backend};
     FrameOpener opener{DirectionSecret{}, {.interval = key_interval_min, .backend = backend}};
-    DigestTree tree{DigestKind::sha256};
     std::size_t opened = 0;
     std::optional<onehop::AllocGuard> guard{std::in_place};
     for (std::uint64_t number = 1; number < 2000; ++number) {
@@ -31,8 +29,8 @@ TEST_CASE("sealing, opening, key updates and digests do not allocate", "[crypto]
       sealed[0] ^= std::byte{1};
       opened += opener.open(number + 9000, sealer.key_phase(number + 9000), aad, sealed,
                             body.data()) == FrameOpener::Verdict::ok;
-      tree.add(block_digest(DigestKind::sha256, body));
-      tree.add(block_digest(DigestKind::xxh3, body));
+      static_cast<void>(block_digest(DigestKind::sha256, body));
+      static_cast<void>(block_digest(DigestKind::xxh3, body));
     }
     guard.reset();
     CHECK(opened == 1999);

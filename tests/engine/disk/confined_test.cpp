@@ -329,13 +329,14 @@ TEST_CASE("Z1 a block that is there is announced as skipped, or the session ends
   const bool is_skipped = GENERATE(false, true);
   const OnExist on_exist = GENERATE(OnExist::resume, OnExist::skip);
   const auto sink = make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
-  const std::vector<Claim> claims = sink->last().claims[0];
-  REQUIRE(claims.size() == 2);
+  const Digest tag =
+      crypto::ContentMac{{}}.tag(std::as_bytes(std::span{content}).first(block_bytes));
   Wire wire{nullptr, *sink};
+  static_cast<void>(wire.run());  // until what is there was read
   if (is_skipped)
-    wire.tell({.kind = BlockKind::skipped, .digest = claims[0].digest});
+    wire.tell({.kind = BlockKind::skipped, .digest = tag});
   else
-    wire.tell(AnnouncedDigest{.digest = claims[0].digest});
+    wire.tell(AnnouncedDigest{.digest = tag});
   const Outcome outcome = wire.run();
   sink->close();
   CHECK(outcome.sink_failure.has_value() != is_skipped);

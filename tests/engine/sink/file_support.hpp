@@ -133,6 +133,7 @@ struct Outcome {
   std::vector<FileFinished> outcomes;  ///< the messages of those
   std::optional<FileFailed> sink_failure, source_failure;
   std::size_t blocks_carried = 0, blocks_skipped = 0, checkpointed = 0;
+  std::size_t blocks_read = 0;  ///< of what was there
   std::uint64_t bytes_hole = 0;
   /// Of `done`, those that shared blocks, by what came of them.
   std::size_t packed = 0, packed_there = 0, packed_kept = 0;
@@ -214,6 +215,7 @@ class Wire {
     }
     for (; !commands_.empty() && to_sink_.commands.push(commands_.front()); ++moved)
       commands_.pop_front();
+    for (; !tags_.empty() && from_source_.commands.push(tags_.front()); ++moved) tags_.pop_front();
     // The Sink takes blocks before commands.
     const auto may_push = [this] { return !is_digest_first || to_sink_.commands.is_empty(); };
     for (; !blocks_.empty() && may_push() && to_sink_.from_engine.push(blocks_.front()); ++moved)
@@ -271,6 +273,11 @@ class Wire {
       if (const auto* records = std::get_if<RecordsFinished>(&event)) take_packed(*records);
       if (const auto* failed = std::get_if<FileFailed>(&event)) outcome_.sink_failure = *failed;
       if (std::holds_alternative<CheckpointMade>(event)) ++outcome_.checkpointed;
+      if (const auto* held = std::get_if<HeldBlock>(&event)) {
+        ++outcome_.blocks_read;
+        tags_.emplace_back(*held);
+      }
+      if (const auto* end = std::get_if<HeldEnd>(&event)) tags_.emplace_back(*end);
     }
     return moved;
   }
@@ -293,6 +300,7 @@ class Wire {
   std::vector<BlockRef> held_;
   std::deque<BlockRef> free_, blocks_;  // for the Sink
   std::deque<FileCommand> commands_;
+  std::deque<FileCommand> tags_;  // for the Source
   std::mt19937_64 random_{reorder_seed + 1};
   bool is_cut_ = false;
   bool is_withheld_ = false;  // a root was not told: nothing ends without it
@@ -313,7 +321,7 @@ inline SourceVolume answered_volume(SourceFiles files, const PreparedSink& sink)
   volume.first_file = answer.first_file;
   volume.answer = std::make_shared<const list::Answer>(
       list::Answer{.actions = answer.actions,
-                   .claims = answer.claims,
+                   .held = answer.held,
                    .pack = answer.pack->is_empty() ? nullptr : answer.pack});
   return volume;
 }

@@ -113,7 +113,7 @@ TEST_CASE(
   for (const std::size_t entry : {0U, 1U}) {
     CHECK((sink->actions()[entry] == FileAction::assume) == is_quick);
     CHECK(has_digests(sink->actions()[entry]) != is_quick);
-    if (is_quick) CHECK(sink->claims()[entry].empty());
+    if (is_quick) CHECK(sink->held()[entry].empty());
   }
   for (const std::size_t entry : {2U, 3U, 4U}) CHECK(sink->actions()[entry] != FileAction::assume);
 }

@@ -94,7 +94,7 @@ class PreparedSink {
  public:
   struct Answer {
     std::uint32_t first_file = 0;
-    std::vector<std::vector<Claim>> claims;
+    Held held;
     std::vector<FileAction> actions;
     std::vector<int> faults;
     std::shared_ptr<const Pack> pack;  // never null
@@ -128,16 +128,16 @@ class PreparedSink {
                                     .conflicts = settings_.conflicts,
                                     .is_unsaid = settings_.is_unsaid,
                                     .withdrawn = settings_.withdrawn}));
-    std::vector<std::vector<Claim>> claims;
+    Held held;
     std::vector<int> name_faults;
     for (std::uint32_t entry = 0; entry < volume->entries(); ++entry) {
-      claims.push_back(volume->claims_of(entry));
+      held.push_back(volume->held_of(entry));
       name_faults.push_back(volume->name_fault(entry));
     }
     ONEHOP_CHECK(volume->block_sizes().size() == manifest.files.size() + 1);
     const std::lock_guard lock{mutex_};
     answers_.push_back({.first_file = next_file_,
-                        .claims = std::move(claims),
+                        .held = std::move(held),
                         .actions = volume->actions(),
                         .faults = std::move(name_faults),
                         .pack = std::make_shared<const Pack>(volume->pack()),
@@ -157,7 +157,7 @@ class PreparedSink {
     return *answer;
   }
   [[nodiscard]] const Answer& last() const { return answers_.back(); }
-  [[nodiscard]] const auto& claims() const { return last().claims; }
+  [[nodiscard]] const auto& held() const { return last().held; }
   [[nodiscard]] const auto& actions() const { return last().actions; }
   [[nodiscard]] const auto& faults() const { return last().faults; }
 

@@ -35,6 +35,30 @@ TEST_CASE("C2 an interrupted file is resumed, and only the rest is carried", "[e
   CHECK(read_file(to / "data.bin") == read_file(path));
 }
 
+// Goal:   a transfer that goes on does not wait until what is there was read.
+// Method: the blocks that are carried are noted, and those that are compared. Bounds: what is new
+// goes first, and the first of it before more than a few blocks were read.
+TEST_CASE("C2 what is new goes on at once, while what is there is read", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "data.bin").string();
+  write_file(path, random_bytes(blocks * block_bytes, 7));
+  interrupt_after(path, to.path(), 16);
+  std::size_t read_at_first = 0;
+  std::vector<std::uint64_t> carried;
+  const Outcome outcome = send_files(open_files({path}), to.path(), OnExist::ask, [&](Wire& wire) {
+    wire.on_carry = [&](const BlockRef& block) {
+      if (carried.empty()) read_at_first = wire.outcome().blocks_read;
+      CHECK(wire.outcome().blocks_skipped == 0);
+      carried.push_back(block.offset / block_bytes);
+    };
+  });
+  CHECK(carried == std::vector<std::uint64_t>{16, 17, 18, 19, 20, 21, 22, 23});
+  CHECK(read_at_first < 4);
+  CHECK(outcome.blocks_read == 16);
+  CHECK(outcome.blocks_skipped == 16);
+  CHECK(read_file(to / "data.bin") == read_file(path));
+}
+
 // Goal:   a journal that was torn by a crash at any byte resumes what it still proves, and the file
 // ends up right. Method: cut the journal of an interrupted session at every byte offset, and resume
 // each time; further, leave garbage

@@ -256,23 +256,25 @@ TEST_CASE("a thread that is stopped in the middle leaves what can be resumed", "
 }
 
 // Goal:   files that the peer has are compared as fast as they are read, whenever the engine looks.
-// Method: a ring that nobody empties; all files are claimed. Bounds: two messages a file, and the
+// Method: a ring that nobody empties; all files are held. Bounds: two messages a file, and the
 // end.
 TEST_CASE("C5 files that are only compared do not wait for the engine", "[engine][file]") {
   const TempFolder from;
   std::vector<std::string> paths;
-  std::vector<std::vector<Claim>> claims;
+  Held held;
+  FileRings rings{1024};
   for (std::size_t i = 0; i < 300; ++i) {
     const std::string content = std::to_string(i);
     paths.push_back((from / content).string());
     write_file(paths.back(), content);
-    claims.push_back({{0, crypto::ContentMac{{}}.tag(std::as_bytes(std::span{content}))}});
+    held.push_back({{0, 1}});
+    const Digest tag = crypto::ContentMac{{}}.tag(std::as_bytes(std::span{content}));
+    REQUIRE(rings.commands.push(HeldBlock{static_cast<std::uint32_t>(i), 0, tag}));
   }
   Source source{{.slots = 16}, make_io()};
   SourceVolume volume = only_volume(open_files(paths));
-  volume.answer = std::make_shared<const Answer>(Answer{.claims = std::move(claims)});
+  volume.answer = std::make_shared<const Answer>(Answer{.held = std::move(held)});
   source.add(std::move(volume));
-  FileRings rings{1024};
   for (int i = 0; i < 20'000 && !source.is_over(); ++i)
     if (source.turn(monotonic_now(), rings) == 0) ::usleep(100);
   CHECK(source.is_over());

@@ -47,6 +47,7 @@ struct Volumes {
     return made;
   }
 
+  void tell(const FileCommand& command) { REQUIRE(rings.commands.push(command)); }
   /// run turns until nothing has moved for a while.
   void run() {
     for (int idle = 0; idle < 50;) {
@@ -117,14 +118,18 @@ TEST_CASE("each volume of a source has its own pack, claims and wishes", "[engin
   test.source.add(test.volume(sizes, true));
   SourceVolume second = test.volume({10, 20, 30});
   const std::string held = random_bytes(30, 43);
-  const Claim claim{0, crypto::ContentMac{{}}.tag(std::as_bytes(std::span{held}))};
   second.answer = std::make_shared<const Answer>(
       Answer{.actions = {FileAction::send, FileAction::keep, FileAction::resume},
-             .claims = {{}, {}, {claim}}});
+             .held = {{}, {}, {{0, 1}}}});
+  const std::uint32_t held_file = second.first_file + 2;
   test.source.add(std::move(second));
   SourceVolume third = test.volume(sizes, true);
   third.is_last = true;
   test.source.add(std::move(third));
+  test.run();
+  CHECK(test.files_of(BlockKind::skipped).empty());
+  CHECK_FALSE(test.source.is_over());
+  test.tell(HeldBlock{held_file, 0, crypto::ContentMac{{}}.tag(std::as_bytes(std::span{held}))});
   test.run();
 
   Files roots = test.files_read();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error
-// CALL[@BYTES][:NAME]=ERRNO]... [--fat] [--owner UID] [--name BYTES]
+// onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--read-rate 40Mbit] [--stall AT:FOR]...
+//   [--error CALL[@BYTES][:NAME]=ERRNO]... [--fat] [--owner UID] [--name BYTES]
 //
 // A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a
-// byte rate on writes, times at which nothing moves, and errors at write (from a number of bytes
-// on, like a disk that fills up), read (of one file), fsync, rename, open, and at what some file
-// systems do not have: chmod, utimens, link, fallocate, fsync of a folder, rename with flags. With
-// --fat it has FAT's names, and keeps no modes; with --owner all belongs to that user, whoever made
-// it, and may be written by everybody; with --name a name has so many bytes at most, whatever
-// statfs says. Locks (flock) are the kernel's own.
+// byte rate on writes and on reads, times at which nothing moves, and errors at write (from a
+// number of bytes on, like a disk that fills up), read (of one file), fsync, rename, open, and at
+// what some file systems do not have: chmod, utimens, link, fallocate, fsync of a folder, rename
+// with flags. With --fat it has FAT's names, and keeps no modes; with --owner all belongs to that
+// user, whoever made it, and may be written by everybody; with --name a name has so many bytes at
+// most, whatever statfs says. Locks (flock) are the kernel's own.
 // It stays in the foreground and unmounts itself on SIGTERM or SIGINT. A test fixture: it keeps no
 // state and protects nothing.
 #define FUSE_USE_VERSION 31
@@ -160,6 +160,7 @@ int on_release(const char*, fuse_file_info* info) { return outcome(::close(handl
 
 int on_read(const char* path, char* buffer, std::size_t bytes, off_t offset, fuse_file_info* info) {
   if (const int error = plan().fault("read", 0, path); error != 0) return -error;
+  plan().wait_read(bytes);
   const ssize_t read = ::pread(handle(info), buffer, bytes, offset);
   return read < 0 ? -errno : static_cast<int>(read);
 }
@@ -244,7 +245,8 @@ int main(int argc, char** argv) {
     std::fprintf(
         stderr,
         "onehop-slow-disk: %s\n"
-        "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]..."
+        "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--read-rate 40Mbit] [--stall "
+        "AT:FOR]..."
         " [--error write@BYTES=ENOSPC]... [--error read:NAME=EIO] [--fat] [--owner UID] [--name "
         "BYTES]\n"
         "       CALL of --error: write read fsync rename open chmod utimens link noreplace "

@@ -101,6 +101,8 @@ std::optional<Settings> parse_settings(int argc, char** argv, std::string& wrong
       is_good = number != 0;
     }
     if (option == "--rate") is_good = parse_number(value, rate_units, settings.rate_bytes_per_s);
+    if (option == "--read-rate")
+      is_good = parse_number(value, rate_units, settings.read_rate_bytes_per_s);
     if (option == "--stall") is_good = parse_stall(value, settings.stalls.emplace_back());
     if (option == "--error") is_good = parse_fault(value, settings.faults.emplace_back());
     if (is_good) continue;
@@ -122,7 +124,7 @@ std::optional<Settings> parse_settings(int argc, char** argv, std::string& wrong
 /// that one writer with one request at a time, who needs a moment between two, gets the whole rate.
 constexpr auto cache_span = std::chrono::milliseconds{10};
 
-void Plan::wait_turn(std::uint64_t bytes) {
+void Plan::wait(std::uint64_t bytes, double rate_bytes_per_s) {
   Clock::time_point done;
   {
     const std::lock_guard lock{mutex_};
@@ -130,9 +132,7 @@ void Plan::wait_turn(std::uint64_t bytes) {
     for (const Stall& stall : settings_.stalls)
       if (begin >= start_ + stall.at && begin < start_ + stall.at + stall.span)
         begin = start_ + stall.at + stall.span;
-    const double seconds = settings_.rate_bytes_per_s > 0
-                               ? static_cast<double>(bytes) / settings_.rate_bytes_per_s
-                               : 0;
+    const double seconds = rate_bytes_per_s > 0 ? static_cast<double>(bytes) / rate_bytes_per_s : 0;
     idle_at_ = begin + std::chrono::nanoseconds{static_cast<std::int64_t>(seconds * 1e9)};
     done = idle_at_;
   }

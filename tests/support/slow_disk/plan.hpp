@@ -31,7 +31,8 @@ struct Fault {
 
 struct Settings {
   std::string backing, mount_point;
-  double rate_bytes_per_s = 0;  ///< 0: as fast as it goes
+  double rate_bytes_per_s = 0;       ///< of writes; 0: as fast as it goes
+  double read_rate_bytes_per_s = 0;  ///< the same of reads
   std::vector<Stall> stalls;
   std::vector<Fault> faults;
   bool is_fat = false;      ///< names as FAT has them, and no modes
@@ -48,12 +49,17 @@ class Plan {
       : settings_{settings}, start_{Clock::now()}, idle_at_{start_} {}
 
   /// wait_turn sleeps as the rate and the stalls demand before `bytes` are moved.
-  void wait_turn(std::uint64_t bytes);
+  void wait_turn(std::uint64_t bytes) { wait(bytes, settings_.rate_bytes_per_s); }
+  void wait_read(std::uint64_t bytes) {
+    if (settings_.read_rate_bytes_per_s > 0) wait(bytes, settings_.read_rate_bytes_per_s);
+  }
   /// fault: 0, or the errno that `call` fails with. `bytes` counts for writes, `path` for reads.
   [[nodiscard]] int fault(std::string_view call, std::uint64_t bytes = 0,
                           std::string_view path = {});
 
  private:
+  void wait(std::uint64_t bytes, double rate_bytes_per_s);
+
   const Settings settings_;
   const Clock::time_point start_;
   std::mutex mutex_;

@@ -100,6 +100,7 @@ Result<pid_t> start_disk(const DiskProfile& disk, const std::string& base) {
   ONEHOP_TRYV(make_folders(base));
   Arguments arguments{find_program(), files_of(base), disk_mount(base)};
   if (!disk.rate.empty()) arguments.insert(arguments.end(), {"--rate", disk.rate});
+  if (!disk.read_rate.empty()) arguments.insert(arguments.end(), {"--read-rate", disk.read_rate});
   for (const std::string& stall : disk.stalls)
     arguments.insert(arguments.end(), {"--stall", stall});
   for (const std::string& error : disk.errors)

@@ -87,18 +87,19 @@ Result<void> read_reverse(const ProfileReader& reader, Profile& profile) {
 
 Result<void> read_disk(const toml::table& table, Profile& profile) {
   const ProfileReader reader{table, "[disk] of " + profile.name};
-  ONEHOP_TRYV(reader.unknown_keys({"rate", "stall", "errors", "folder"}));
-  DiskProfile disk;
+  ONEHOP_TRYV(reader.unknown_keys({"rate", "read_rate", "stall", "errors", "folder"}));
   ONEHOP_TRY(rate, reader.text("rate", ""));
-  if (!rate.empty()) {
-    ONEHOP_TRYV(parse_rate(rate));
-  }
+  ONEHOP_TRY(read_rate, reader.text("read_rate", ""));
+  for (const std::string& given : {rate, read_rate})
+    if (!given.empty()) {
+      ONEHOP_TRYV(parse_rate(given));
+    }
   ONEHOP_TRY(stalls, reader.texts("stall"));
   ONEHOP_TRY(errors, reader.texts("errors"));
   ONEHOP_TRY(folder, reader.text("folder", "/dev/shm"));
   if (!folder.starts_with('/')) return reader.refuse("folder", "it must be an absolute path");
-  profile.disk =
-      DiskProfile{std::move(rate), std::move(stalls), std::move(errors), std::move(folder)};
+  profile.disk = DiskProfile{std::move(rate), std::move(read_rate), std::move(stalls),
+                             std::move(errors), std::move(folder)};
   return success();
 }
 

@@ -12,7 +12,8 @@
 //   loss_permille = 10          reverse_loss_permille = 10 (default: as forward)
 //   direct = true               no middle namespace: cheaper, and nothing can be lost
 //   gro = true                  the receiving devices join segments (software GRO), as most NICs do
-//   [disk]  rate = "300Mbit", stall = ["2:10"], errors = ["write@1M=ENOSPC"], folder = "/dev/shm"
+//   [disk]  rate = "300Mbit", read_rate = "40Mbit", stall = ["2:10"],
+//           errors = ["write@1M=ENOSPC"], folder = "/dev/shm"
 //   [wifi]                      a channel that both directions share, instead of rate, queue and
 //                               loss: air/air_profile.hpp
 #pragma once
@@ -34,6 +35,7 @@ struct TracePoint {
 
 struct DiskProfile {
   std::string rate;                 ///< as onehop-slow-disk reads it; empty: not limited
+  std::string read_rate;            ///< the same of what is read
   std::vector<std::string> stalls;  ///< AT:FOR in seconds, from the start of the lab
   std::vector<std::string> errors;  ///< CALL[@BYTES]=ERRNO
   std::string folder;               ///< where the files really are

@@ -2,12 +2,19 @@
 """Cases where the receiver's disk is the bottleneck: it is used fully, the receiver's buffer holds,
 the kernel drops nothing."""
 
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import lab as labs
+from measure import MeasureError, Process, Sampler
 from report import Metric
-from transfer import run_onehop
+from transfer import START_SECONDS_MAX, make_code, run_onehop
+
+READ_SECONDS = 60  # what is there takes as long to read
+SEEN_BYTES = 1_000_000  # of new data: more than all else that the two ends say to each other
+SAMPLE_SECONDS = 0.01
 
 
 def kernel_drops(lab) -> dict[Any, Any]:
@@ -67,8 +74,60 @@ def _disk(profile, about, io) -> tuple[str, str, list[Any], Any]:
         Metric("seconds", "seconds", "s"), Metric("retransmitted", "retransmitted", "B")], run
 
 
+def _interrupt(context, lab, file, folder, held_bytes) -> None:
+    """_interrupt leaves a part of `file` in `folder` that has `held_bytes`, by Ctrl-C."""
+    env = {"ONEHOP_CODE": make_code()}
+    receive = Process(lab.on("b", lab.onehop, "recv", "--once", "--dir", folder, "--listen",
+                             labs.ADDRESS_B, "--io", "udp", "--json"), context.work, "resume-recv",
+                      env)
+    sender = None
+    try:
+        receive.wait_line('"start"', START_SECONDS_MAX)
+        sender = Process(lab.on("a", lab.onehop, "send", file, "--to", labs.ADDRESS_B, "--io",
+                                "udp", "--json"), context.work, "resume-send", env)
+        part = folder / f".{file.name}.part"
+        give_up_at = time.monotonic() + 60
+        while not part.exists() or part.stat().st_blocks * 512 < held_bytes:
+            if time.monotonic() > give_up_at:
+                raise MeasureError(f"resume: the part did not grow: {sender.tail()}")
+            time.sleep(0.01)
+        sender.end(signal.SIGINT)
+    finally:
+        for process in (sender, receive):
+            if process is not None:
+                process.end()
+
+
+def _resume_slow(context) -> dict[str, Any]:
+    """_resume_slow goes on with a part on a disk that needs READ_SECONDS to read it. New data is
+    seen at the receiver's interface."""
+    read_bps = labs.rate_bps(labs.profile("slow-read")["disk"]["read_rate"])
+    held_bytes = int(READ_SECONDS * read_bps / 8)
+    file = context.file(2 * held_bytes)
+    with context.lab("slow-read") as lab:
+        folder = Path(lab.disk)
+        _interrupt(context, lab, file, folder, held_bytes)
+        Path("/proc/sys/vm/drop_caches").write_text("1")  # what was written is read from the disk
+        flow = Sampler(lab, "b", "rx", "vb", SAMPLE_SECONDS, context.work)
+        begun: list[float] = []
+        outcome = run_onehop(lab, file, folder, "udp", context.work,
+                             while_running=lambda sender: begun.append(sender.started_at))
+        rows = flow.rows()
+    begun_at = begun[0]
+    before = max((value for at, value in rows if at <= begun_at), default=0)
+    first_at = next(at for at, value in rows if value >= before + SEEN_BYTES)
+    skipped = outcome.receiver["bytes_skipped_total"]
+    if skipped < held_bytes * 0.9:
+        raise MeasureError(f"resume: {skipped} bytes were there, not {held_bytes}")
+    return {"first": first_at - begun_at, "whole": outcome.seconds / (8 * skipped / read_bps)}
+
+
 def cases() -> list[Any]:
     slow, stalled = ("600 Mbit/s link into a 300 Mbit/s "
                      "disk"), "600 Mbit/s link and a disk that stalls for 10 s"
     return [_disk("slow-disk", slow, "udp"), _disk("slow-disk", slow, "afxdp"),
-            _disk("stalled-disk", stalled, "udp"), _disk("stalled-disk", stalled, "afxdp")]
+            _disk("stalled-disk", stalled, "udp"), _disk("stalled-disk", stalled, "afxdp"),
+            ("resume-slow-disk", f"a part that takes {READ_SECONDS} s to read goes on",
+             [Metric("first", "`send` to the first new byte", "s", "<=", 2.0),
+              Metric("whole", "whole transfer / time to read what is there")],
+             _resume_slow)]

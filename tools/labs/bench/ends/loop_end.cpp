@@ -168,8 +168,7 @@ class BenchReceiver final : public session::RecvHost {
     if (auto made = make_sink(offer); made.has_error()) return decide(made.error());
     path_.account().bytes_expected = list::total_bytes(*offer->manifest);
     decide(list::Answer{.actions = std::vector<session::FileAction>(offer->manifest->files.size(),
-                                                                    session::FileAction::send),
-                        .claims = {}});
+                                                                    session::FileAction::send)});
   }
   Result<session::DataOpened> open_data(const session::PeerLink& link) override {
     ONEHOP_TRY(route, session::find_route(link.peer.address, spec_.common.interface));

@@ -61,6 +61,8 @@ class MemorySink final : public disk::FileWorker {
   void take(const AnnouncedDigest& announced);
   void take(const AnnouncedRoot& announced);
   void take(const EndAtCheckpoint&) {}
+  void take(const HeldBlock&) {}  // a sender is told of them
+  void take(const HeldEnd&) {}
   void settle(std::uint32_t file, std::uint64_t block);
   void finish_if_complete(std::uint32_t file);
   void fail(std::uint32_t file, FileFailure failure);
