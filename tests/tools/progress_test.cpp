@@ -31,8 +31,7 @@ api::Progress view_of(api::Phase phase, std::uint64_t done = 0, std::uint64_t ex
 
 TEST_CASE("the progress line fits into 80 columns with all that it has to tell",
           "[tools][progress]") {
-  for (const api::Phase phase :
-       {api::Phase::transferring, api::Phase::verifying, api::Phase::done})
+  for (const api::Phase phase : {api::Phase::transferring, api::Phase::verifying, api::Phase::done})
     for (const std::uint64_t total :
          {1ULL, 999ULL, 9'990'000ULL, 1'073'741'824ULL, 999'400'000'000'000ULL})
       for (const std::uint64_t permille : {0U, 1U, 500U, 999U, 1000U})
@@ -86,6 +85,12 @@ TEST_CASE("the progress line says what was measured", "[tools][progress]") {
   CHECK(ProgressLine::line(empty, 80) ==
         "transferring  25 % of 0 B  1/4 files  now 0 bit/s  ETA -:--");
   CHECK(ProgressLine::line(view_of(api::Phase::waiting_for_accept), 80) == "waiting for accept");
+  last = view_of(api::Phase::transferring, 500, 500);
+  last.bytes_to_compare = 2'000'000'000;
+  CHECK(ProgressLine::line(last, 80) == "comparing what is there: 2.00 GB left");
+  CHECK(ProgressLine::line(last, 20).size() == 19);
+  last.bytes_done = 499;
+  CHECK(ProgressLine::line(last, 80).starts_with("transferring"));
 }
 
 TEST_CASE("a narrow terminal loses the average first and the time that is left last",

@@ -59,6 +59,8 @@ class Account {
   /// bytes_absent: bytes expected or offered that will not arrive, because they exist already, are
   /// a hole, or belong to a file that is not taken.
   [[nodiscard]] std::uint64_t bytes_absent() const { return bytes_absent_; }
+  /// bytes_held: bytes that the receiver says it holds, and that are not compared yet.
+  [[nodiscard]] std::uint64_t bytes_held() const { return bytes_held_; }
   /// bytes_to_arrive: bytes expected in the running data path.
   [[nodiscard]] std::uint64_t bytes_to_arrive() const {
     return bytes_expected - std::min(bytes_expected, bytes_absent_ + bytes_held_);

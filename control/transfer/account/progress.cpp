@@ -85,6 +85,7 @@ api::Progress DataPath::progress() const {
       (account.phase == session::Phase::connecting || account.phase == session::Phase::done))
     t.phase = api::Phase::listening;
   t.bytes_expected = account.bytes_to_arrive();
+  t.bytes_to_compare = account.bytes_held();
   if (account.has_data()) {
     const Instant until = is_running || account.ended_at == Instant{} ? now : account.ended_at;
     t.elapsed_ns = (until - account.first_data_at).count();

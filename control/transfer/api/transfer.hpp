@@ -181,6 +181,7 @@ struct Progress {
   std::int64_t t_ns = 0;        ///< CLOCK_MONOTONIC
   std::int64_t elapsed_ns = 0;  ///< since the first data frame; 0: none yet
   std::uint64_t bytes_done = 0, bytes_expected = 0;
+  std::uint64_t bytes_to_compare = 0;  ///< seem to be at the receiver, and are not expected
   /// Files whose outcome is known, and all that are known of; folders do not count.
   std::uint64_t files_done = 0, files_total = 0;
   bool is_all_known = false;             ///< the tree was read to its end: the totals are final

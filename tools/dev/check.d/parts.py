@@ -152,12 +152,12 @@ def part_of(system: systems.System) -> Part:
 
 PARTS = [
     Part("build", "the program, its laboratories and their tests", 400, _build),
-    Part("rootless", "suites unit, contract, scenario and tidy", 160,
+    Part("rootless", "suites unit, contract, scenario and tidy", 480,
          _suite(*ROOTLESS, processes=MANY)),
     Part("headline", "goodput, delay and fairness over ns-3, against tests/ns3/headline*.json", 12,
          _one("tools/measure/headline", "tools/measure/headline"), _no_ns3, is_aside=True,
          needs=("build",)),
-    Part("lab", "the program over AF_XDP, shapers and netlink in network namespaces", 630,
+    Part("lab", "the program over AF_XDP, shapers and netlink in network namespaces", 1350,
          _suite("lab"), _no_root),
     Part("trial", "interrupts, strangers, links that come and go", 250, _suite("trial"), _no_root),
 ]

@@ -56,7 +56,7 @@ Result<void> write_files(const Table& table, const std::string& folder, std::str
     name.insert(0, s.id + "-");
     const std::string unit = metric_unit(metric);
     scripts.emplace_back(
-        name, plot::bars_of(
+        name, plot::lines_of(
                   chart_of(table, unit.empty() ? metric : metric + " [" + unit + "]", s.x_label),
                   name + ".svg", s.rows, s.columns, [&](std::size_t row, std::size_t column) {
                     return table.cell(metric, row, column);

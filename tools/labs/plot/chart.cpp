@@ -58,7 +58,7 @@ std::string head_of(const Chart& chart, const std::string& picture) {
       in_quotes(chart.title), in_quotes(chart.y_label), in_quotes(chart.x_label));
 }
 
-std::string bars_of(const Chart& chart, const std::string& picture,
+std::string lines_of(const Chart& chart, const std::string& picture,
                     const std::vector<std::string>& rows, const std::vector<std::string>& columns,
                     const std::function<Estimate(std::size_t, std::size_t)>& cell) {
   std::string out = head_of(chart, picture) + "set xtics noenhanced rotate by -20 (";

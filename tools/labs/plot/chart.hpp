@@ -26,9 +26,9 @@ struct Chart {
 };
 /// head_of begins a script that draws `picture`.
 [[nodiscard]] std::string head_of(const Chart& chart, const std::string& picture);
-/// bars_of is a script, with rows as lines and columns as places on the x axis; empty where no cell
-/// was measured.
-[[nodiscard]] std::string bars_of(
+/// lines_of is a script, with rows as lines and columns as places on the x axis; empty where no
+/// cell was measured.
+[[nodiscard]] std::string lines_of(
     const Chart& chart, const std::string& picture, const std::vector<std::string>& rows,
     const std::vector<std::string>& columns,
     const std::function<Estimate(std::size_t row, std::size_t column)>& cell);

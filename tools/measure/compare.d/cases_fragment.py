@@ -2,7 +2,7 @@
 """Case about datagrams of 64 KB in IP fragments (`send --fragment`) beside single frames: goodput
 and CPU against loss [SMUFF].
 
-A datagram is lost with any of its 45 fragments, so that what fragments save is lost again from a
+A datagram is lost with any of its 36 fragments, so that what fragments save is lost again from a
 loss of about 0.1 % on. There the sender gives them up; `kept` says in which share of the rounds it
 did not.
 """

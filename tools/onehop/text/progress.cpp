@@ -60,6 +60,10 @@ std::string ProgressLine::line(const api::Progress& view, std::size_t columns) {
     return fmt::format("link down for {}, goes on by itself",
                        format_span(static_cast<double>(*view.link_down_ns) / 1e9))
         .substr(0, columns == 0 ? 0 : columns - 1);
+  if (view.phase == api::Phase::transferring && view.bytes_to_compare > 0 &&
+      view.bytes_done >= view.bytes_expected)
+    return fmt::format("comparing what is there: {} left", format_bytes(view.bytes_to_compare))
+        .substr(0, columns == 0 ? 0 : columns - 1);
   std::string phase{name_of(view.phase)};
   std::ranges::replace(phase, '_', ' ');
   if ((view.bytes_expected == 0 && view.files_total == 0) || view.elapsed_ns <= 0)

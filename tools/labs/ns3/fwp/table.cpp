@@ -130,7 +130,7 @@ Result<void> write_files(const Table& table, const std::string& folder, std::str
   std::vector<std::string> rows;
   for (const Row& row : table.rows) rows.push_back(row.name);
   const std::string script =
-      plot::bars_of(chart, table.id + ".svg", rows, table.columns,
+      plot::lines_of(chart, table.id + ".svg", rows, table.columns,
                     [&](std::size_t row, std::size_t column) { return table.cell(row, column); });
   return plot::write_files(folder, table.id, text_of(table), json_of(table).dump(1),
                            {{table.id, script}}, notice);
