@@ -32,21 +32,30 @@ LINKS = (("parts-1500", "unshaped", "MTU 1500", ("best",), 1.2, 0.8),
          ("parts-9000", "unshaped-mtu9000", "MTU 9000", ("best", "over_afxdp:skb"), 0, 0))
 
 
-def bench(context, profile, ports, *extra, rounds=1) -> dict[Any, Any]:
-    """bench runs `onehop bench loop --parts` and returns {point: {metric: value}}."""
-    command = [
-        context.onehop, "bench", "loop", "--profile", profile, "--io", ",".join(ports), "--rounds",
-        str(rounds), "--parts", "--baseline", BASE, "--quiet", "-J", *map(str, extra)
-    ]
-    process = Process(command, context.work, "onehop-bench")
+def rows(context, part, *words) -> Any:
+    """rows runs `onehop bench PART` and returns its results, as it writes them."""
+    process = Process([context.onehop, "bench", part, *map(str, words), "--quiet", "-J"],
+                      context.work, "onehop-bench")
     try:
         process.wait(SECONDS_MAX)
     finally:
         process.end()  # also when we are interrupted: it takes its lab down
-    rows = json.loads(process.output.read_text())["results"]
-    return {
-        row["name"]: {key: value["median"] for key, value in row["metrics"].items()} for row in rows
-    }
+    return json.loads(process.output.read_text())["results"]
+
+
+def medians(row) -> dict[str, float]:
+    return {key: value["median"] for key, value in row["metrics"].items()}
+
+
+def bench(context, profile, ports, *extra, rounds=1) -> dict[Any, Any]:
+    """bench runs `onehop bench loop --parts` and returns {point: {metric: value}}."""
+    return {row["name"]: medians(row)
+            for row in loop(context, profile, ports, *extra, rounds=rounds)}
+
+
+def loop(context, profile, ports, *extra, rounds=1) -> Any:
+    return rows(context, "loop", "--profile", profile, "--io", ",".join(ports), "--rounds", rounds,
+                "--parts", "--baseline", BASE, *extra)
 
 
 def _in_turn(context) -> Any:
