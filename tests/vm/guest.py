@@ -162,12 +162,12 @@ def check_nothing_attached(when) -> None:
     check(not left, f"{when}, nothing is attached to an interface: {left}")
 
 
-def enter_guest(file, *options, wrapper=(), environment=(), cpus=2) -> None:
+def enter_guest(file, *options, wrapper=(), environment=(), cpus=2, programs=()) -> None:
     """enter_guest starts `file` again inside the virtual machine, with the program as its argument,
     unless it is there already: FILE [BUILD [WORD]]. `options` are those of tests/vm/vm, `wrapper`
     is what runs there before it, `environment` names the variables that the guest gets, too. With
-    one of `cpus` the same work takes the host two thirds of the time. The code of the exit is that
-    of the guest."""
+    one of `cpus` the same work takes the host two thirds of the time. `programs` are more of those
+    that a counted machine keeps in memory. The code of the exit is that of the guest."""
     if sys.argv[1:2] == ["--inside"]:
         del sys.argv[1]
         return
@@ -178,4 +178,4 @@ def enter_guest(file, *options, wrapper=(), environment=(), cpus=2) -> None:
     os.environ.setdefault("ONEHOP_VM_CPUS", str(cpus))
     given = [f"{name}={os.environ[name]}" for name in environment if name in os.environ]
     os.execv(vm, [vm, "run", *options, *map(str, wrapper), "env", *given, str(Path(file).resolve()),
-                  "--inside", str(onehop), *sys.argv[2:3]])
+                  "--inside", str(onehop), *programs, *sys.argv[2:3]])
