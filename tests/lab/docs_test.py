@@ -40,6 +40,8 @@ ELSEWHERE = {
     "build/tools/labs/ns3/onehop-ns3": "half an hour; the suite ns3 plays its scenario for less",
     "tools/measure/papers": "minutes to hours; tools/check plays --check-row",
     "tools/measure/headline": "tools/check runs it",
+    "tools/measure/limits": "minutes; tools/measure/limits has what it derives judged",
+    "tests/vm/zero_copy_cpu": "a virtual machine",
     "tools/measure/drawn": "an hour",
     "onehop stress rings --schedules 10000": "tools/check runs it",
     "tools/bootstrap": "it made this machine able to run the test",

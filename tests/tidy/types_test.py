@@ -20,7 +20,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Folders whose modules others import by their bare names.
 SHARED = ("tests/lab tools/dev/manual tools/dev/tidy tools/measure/compare.d "
-          "tools/measure/papers.d tools/measure/results.d tools/measure/trial.d").split()
+          "tools/measure/limits.d tools/measure/papers.d tools/measure/results.d "
+          "tools/measure/trial.d").split()
 PLANTED = "def half(n: int) -> str:\n    return n // 2\n"
 PLANTED_BARE = "def half(n):\n    return n // 2\n"
 

@@ -64,15 +64,16 @@ def lost_references(tree) -> Iterator[Any]:
                         for name in SEE.findall(words) if name not in shown)
 
 
-def compare_bounds(tree) -> Iterator[Bound]:
-    """Of tools/measure/compare's cases, as it lists them itself."""
-    if "tools/measure/compare" not in tree.texts:
-        return
-    done = subprocess.run([sys.executable, str(tree.root / "tools/measure/compare"), "--bounds"],
-                          capture_output=True, text=True, check=True)
-    for line in done.stdout.splitlines():
-        where, what, relation, limit = LISTED.fullmatch(line).groups()
-        yield Bound(where, what, relation, limit)
+def case_bounds(tree) -> Iterator[Bound]:
+    """Of the cases of tools/measure/compare and limits, as they list them themselves."""
+    for program in ("tools/measure/compare", "tools/measure/limits"):
+        if program not in tree.texts:
+            continue
+        done = subprocess.run([sys.executable, str(tree.root / program), "--bounds"],
+                              capture_output=True, text=True, check=True)
+        for line in done.stdout.splitlines():
+            where, what, relation, limit = LISTED.fullmatch(line).groups()
+            yield Bound(where, what, relation, limit)
 
 
 def is_same(shown, judged) -> bool:
@@ -88,7 +89,7 @@ def findings(tree) -> Iterator[Any]:
     pages = {path: text for path, text in tree.code((".md", )) if
              path.startswith(f"{figures.FOLDER}/")}
     try:
-        judged = [*scenario_bounds(tree), *compare_bounds(tree)]
+        judged = [*scenario_bounds(tree), *case_bounds(tree)]
     except (KeyError, ValueError, AttributeError, subprocess.CalledProcessError) as error:
         yield "configs/ns3", f"the bounds cannot be read: {error}"
         return
