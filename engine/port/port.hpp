@@ -55,7 +55,7 @@ struct PortInfo {
 inline constexpr std::size_t rx_batch_max = 64;
 
 template <class P>
-concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxFrame> views,
+concept Port = requires(P& port, const P& const_port, std::size_t n, std::span<RxFrame> views,
                         Instant t, const PathUpdate& update, bool flag) {
   /// lend gives the slot for the next frame of up to n bytes, or an empty span when the queue is
   /// full. Slots of one batch and equal size can be handed over in one call.
