@@ -47,3 +47,28 @@ TEST_CASE("why --io auto took what it took fits into 80 columns", "[tools]") {
                        "and\n     sending"));
   CHECK(widest(text) < 80);
 }
+
+TEST_CASE("where the CPU time of a byte went fits into 80 columns, and its parts are the whole",
+          "[tools]") {
+  onehop::api::End end{.bytes_total = 1'100'000'000,
+                       .bytes_hole_total = 100'000'000,
+                       .seconds = 2,
+                       .cpu_seconds = 3.5,
+                       .softirq_seconds = 0.25,
+                       .thread_cpu_seconds = {{"commit", 0.25},
+                                              {"engine", 1.5},
+                                              {"plane", 0.5},
+                                              {"rate", 0.25},
+                                              {"write", 1}},
+                       .frames_total = 800'000,
+                       .engine_wakeups_total = 4'000,
+                       .engine_syscalls_total = 10'000,
+                       .voluntary_switches_total = 20'000};
+  CHECK(cost_text(end) ==
+        "CPU: 3.75 ns/B, commit 0.25, engine 1.50, plane 0.50, rate 0.25, write 1.00,\n"
+        "     ksoftirqd 0.25\n"
+        "wake-ups/s: engine 2000 (200 frames, 2.5 system calls each), all threads 10000");
+  CHECK(widest(cost_text(end)) < 80);
+  end.bytes_hole_total = end.bytes_total;
+  CHECK(cost_text(end).empty());  // a file of holes alone
+}

@@ -371,6 +371,7 @@ void Frontend::on(const api::End& end) {
     reporter_.say(fmt::format("keys: TLS 1.3 with {}; frames: {}", end.key_exchange,
                               crypto::describe_aead(end.aead)));
   if (is_verbose_ && !end.file_io.empty()) reporter_.say("files: " + end.file_io);
+  if (const std::string cost = cost_text(end); is_verbose_ && !cost.empty()) reporter_.say(cost);
   reporter_.end(end);
   files_kept_ = 0;
   if (publisher_)

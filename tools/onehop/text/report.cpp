@@ -186,6 +186,26 @@ std::string io_text(const api::PortOpened& opened) {
   return wrap("I/O: " + opened.io_used + before + opened.io_reason, columns_max, indent);
 }
 
+std::string cost_text(const api::End& end) {
+  const auto bytes = static_cast<double>(end.bytes_total - end.bytes_hole_total);
+  if (bytes <= 0 || end.seconds <= 0 || end.engine_wakeups_total == 0) return {};
+  const auto in_ns = [bytes](double seconds) { return seconds * 1e9 / bytes; };
+  std::string threads;
+  for (const auto& [name, seconds] : end.thread_cpu_seconds)
+    threads += fmt::format(", {} {:.2f}", name, in_ns(seconds));
+  if (end.softirq_seconds)
+    threads += fmt::format(", ksoftirqd {:.2f}", in_ns(*end.softirq_seconds));
+  const auto wakeups = static_cast<double>(end.engine_wakeups_total);
+  return wrap(fmt::format("CPU: {:.2f} ns/B{}", end.cpu_ns_per_byte(), threads), columns_max, 5) +
+         "\n" +
+         wrap(fmt::format("wake-ups/s: engine {:.0f} ({:.0f} frames, {:.1f} system calls each), "
+                          "all threads {:.0f}",
+                          wakeups / end.seconds, static_cast<double>(end.frames_total) / wakeups,
+                          static_cast<double>(end.engine_syscalls_total) / wakeups,
+                          static_cast<double>(end.voluntary_switches_total) / end.seconds),
+              columns_max, 12);
+}
+
 std::string file_text(const api::FileDone& done) {
   using enum api::Outcome;
   if (done.outcome == name_refused || done.outcome == name_taken) return {};

@@ -19,6 +19,10 @@ using Json = nlohmann::ordered_json;
 /// io_text says for people how frames leave and why, in lines of less than 80 columns.
 [[nodiscard]] std::string io_text(const api::PortOpened& opened);
 
+/// cost_text says where the CPU time of a byte went, by thread, and how often the engine core and
+/// all threads woke up; empty where nothing was moved.
+[[nodiscard]] std::string cost_text(const api::End& end);
+
 /// json_of is the body of an event's line.
 [[nodiscard]] Json json_of(const api::Started& started);
 [[nodiscard]] Json json_of(const api::Found& found);
