@@ -16,10 +16,11 @@ std::int64_t move(const FileOperation& o) noexcept {
   std::uint32_t done = 0;
   while (done < o.bytes) {
     const Pieces pieces{o, done};
+    const auto count = static_cast<int>(pieces.count);
     const auto at = static_cast<off_t>(o.offset + done);
     const ssize_t moved = o.kind == FileOperation::Kind::read
-                              ? ::preadv(o.fd, pieces.list.data(), pieces.count, at)
-                              : ::pwritev(o.fd, pieces.list.data(), pieces.count, at);
+                              ? ::preadv(o.fd, pieces.list.data(), count, at)
+                              : ::pwritev(o.fd, pieces.list.data(), count, at);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) return -errno;
     if (moved == 0) break;

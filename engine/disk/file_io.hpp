@@ -49,7 +49,7 @@ struct FileOperation {
 struct Pieces {
   Pieces(const FileOperation& operation, std::uint32_t done) noexcept;
   std::array<iovec, operation_blocks_max> list{};
-  int count = 0;
+  std::size_t count = 0;
 };
 
 struct IoCompletion {
