@@ -59,8 +59,6 @@ class DataPath {
   [[nodiscard]] Result<session::DataOpened> opened(const session::RouteInfo& route) const;
 
   // --- the session's calls
-  /// pages: for the blocks' memory, most of which a session of small_bytes_max never touches.
-  [[nodiscard]] Mapping::Pages pages() const;
   [[nodiscard]] source::SourceOptions source_options(const session::DataPlan& plan) const;
   /// start_sending starts all threads of a session whose blocks come from `worker`; start_receiving
   /// those of a session whose blocks go to `worker`, for files of these sizes.

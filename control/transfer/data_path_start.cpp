@@ -13,14 +13,8 @@
 
 namespace onehop::transfer {
 
-Mapping::Pages DataPath::pages() const {
-  return account_.is_all_known && account_.bytes_expected <= small_bytes_max
-             ? Mapping::Pages::when_touched
-             : Mapping::Pages::now;
-}
-
 source::SourceOptions DataPath::source_options(const session::DataPlan& plan) const {
-  return {disk::sender_slots, pages(), plan.context.digest, plan.compare_key,
+  return {disk::sender_slots, plan.context.digest, plan.compare_key,
           choice<disk::DirectIo>("--direct-io", settings_.direct_io)};
 }
 

@@ -105,9 +105,8 @@ Result<session::SessionRings> ReceiveSession::start_data(const session::DataPlan
   std::unique_ptr<sink::SinkVolume> volume = preparer_.take();
   expect(*offer_, volume->is_stream());
   std::vector<std::uint64_t> sizes = volume->block_sizes();
-  sink::SinkOptions wanted;
-  wanted.pages = path_.pages();
-  auto sink = std::make_unique<sink::Sink>(preparer_.destination(), std::move(io), wanted);
+  auto sink =
+      std::make_unique<sink::Sink>(preparer_.destination(), std::move(io), sink::SinkOptions{});
   sink->add(std::move(volume), offer_->is_last);
   file_side_ = sink.get();
   return path_.start_receiving(plan, std::move(sink), std::move(sizes));

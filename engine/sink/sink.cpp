@@ -25,7 +25,7 @@ Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<disk::FileI
     : destination_{std::move(destination)},
       options_{options},
       io_{std::move(io)},
-      pool_{options_.slots, options_.pages},
+      pool_{options_.slots},
       cache_{destination_->options().direct_io},
       commit_{*destination_},
       writing_(options_.slots),
@@ -43,8 +43,10 @@ std::size_t Sink::turn(Instant now, FileRings& rings) {
   if (!has_lent_) {
     has_lent_ = true;
     checkpoint_.at = now;
+    // The engine core takes the one that was lent last: that is slot 0.
     std::uint32_t slot = 0;
-    while (pool_.lend(slot)) outbox_.push_back({.data = pool_.data(slot), .slot = slot});
+    while (pool_.lend(slot)) outbox_.push_front({.data = pool_.data(slot), .slot = slot});
+    pool_.make_present(1);
   }
   // Blocks first: as a rule a digest then finds its block.
   std::size_t moved = take_blocks(rings);
@@ -356,6 +358,8 @@ void Sink::finish_if_complete(std::uint32_t file) {
 }
 
 void Sink::give_back(const BlockRef& block) {
+  const auto ahead = std::min<std::uint64_t>(blocks_.left, disk::slots_ahead);
+  pool_.make_present(block.slot + static_cast<std::size_t>(ahead));
   outbox_.push_back({.data = block.data, .file = block.file, .slot = block.slot});
 }
 

@@ -44,7 +44,6 @@ namespace onehop::sink {
 
 struct SinkOptions {
   std::size_t slots = disk::receiver_slots;
-  Mapping::Pages pages = Mapping::Pages::now;  ///< of the slots
   /// Between two checkpoints, whichever comes first. Shorter: each costs a flush; longer: a power
   /// cut loses more.
   Nanos checkpoint_span = 1s;

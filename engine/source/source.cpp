@@ -22,7 +22,7 @@ bool has_data(const BlockRef& message) noexcept { return message.data != nullptr
 Source::Source(const SourceOptions& options, std::unique_ptr<disk::FileIo> io)
     : options_{options},
       io_{std::move(io)},
-      pool_{options_.slots, options_.pages},
+      pool_{options_.slots},
       cache_{options_.direct_io},
       mac_{options_.compare_key},
       pack_shared_{.pool = pool_, .outbox = outbox_, .kind = options_.digest_kind, .mac = mac_} {

@@ -36,7 +36,6 @@ namespace onehop::source {
 
 struct SourceOptions {
   std::size_t slots = disk::sender_slots;
-  Mapping::Pages pages = Mapping::Pages::now;  ///< of the slots
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   crypto::CompareKey compare_key{};  ///< of this offer: by it the receiver said what it has
   disk::DirectIo direct_io = disk::DirectIo::automatic;

@@ -27,6 +27,7 @@ std::size_t Source::submit_read() {
     const bool is_ready = !next_.piece->is_held || is_tag_known(block);
     if (count > 0 && (!is_ready || next_.extents.hole_blocks(block) > 0)) break;
     if (!pool_.lend(slot)) break;
+    pool_.make_present(slot + 1);  // btrfs reads directly into pages alone
     const BlockRef next{.data = pool_.data(slot),
                         .offset = block * block_bytes,
                         .file = file,

@@ -325,7 +325,8 @@ struct End {
   std::uint64_t auth_failures_total = 0, replays_total = 0, malformed_total = 0;
   std::uint64_t key_updates_total = 0, engine_turns_total = 0, engine_wakeups_total = 0;
   std::uint64_t engine_syscalls_total = 0, voluntary_switches_total = 0, rss_bytes_max = 0;
-  std::int64_t port_memory_bytes = 0, block_pool_bytes = 0;  ///< both are there from the start
+  std::int64_t port_memory_bytes = 0;
+  std::int64_t block_pool_bytes = 0;  ///< at most: blocks that are not used take no memory
 
   [[nodiscard]] std::int64_t goodput_bps() const noexcept {
     const double bits = 8 * static_cast<double>(bytes_total);

@@ -26,10 +26,13 @@ Result<Mapping> Mapping::zeroed(std::size_t bytes) {
 Result<Mapping> Mapping::frame_memory(std::size_t bytes, Pages pages) {
   Result<Mapping> mapped = zeroed(bytes);
   if (mapped.has_error()) return mapped;
-  std::byte* const memory = mapped.value().data();
-  (void)::madvise(memory, bytes, MADV_HUGEPAGE);
-  if (pages == Pages::now) (void)::madvise(memory, bytes, madv_populate_write);
+  (void)::madvise(mapped.value().data(), bytes, MADV_HUGEPAGE);
+  if (pages == Pages::now) mapped.value().make_present(0, bytes);
   return mapped;
+}
+
+void Mapping::make_present(std::size_t offset, std::size_t bytes) const noexcept {
+  (void)::madvise(data() + offset, bytes, madv_populate_write);
 }
 
 void Mapping::Unmap::operator()(std::byte* address) const noexcept { ::munmap(address, bytes); }

@@ -23,6 +23,10 @@ class Mapping {
   /// only. Errors: as zeroed().
   [[nodiscard]] static Result<Mapping> frame_memory(std::size_t bytes, Pages pages = Pages::now);
 
+  /// make_present gives pages to `bytes` from `offset` on, within size(). A hint, as above: where
+  /// the kernel cannot, they come when they are touched. Any thread.
+  void make_present(std::size_t offset, std::size_t bytes) const noexcept;
+
   [[nodiscard]] std::byte* data() const noexcept { return memory_.get(); }
   [[nodiscard]] std::size_t size() const noexcept { return memory_.get_deleter().bytes; }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Source to Sink through files, in one thread, with every kind of file I/O.
+#include <sys/mman.h>
+
 #include "tests/engine/sink/file_support.hpp"
+#include "tests/support/needs.hpp"
 
 using namespace onehop;
 using namespace onehop::list;
@@ -108,4 +111,59 @@ TEST_CASE("the pool lends the buffer that came back last", "[engine][file]") {
   std::uint32_t next = 9;
   REQUIRE(pool.lend(next));
   CHECK(next == a);
+}
+
+// Goal:   the engine core finds pages where it puts frames, and a session has none for blocks that
+// it does not use. Method: a sink of 64 slots that gets one block, a stray one, in this slot or
+// that.
+TEST_CASE("a sink has pages for the blocks that are used and a few more", "[engine][file]") {
+  ONEHOP_NEEDS(onehop::test::has_populate(), "memory comes without its pages here (MAP_POPULATE)");
+  const TempFolder to;
+  const std::uint64_t size = GENERATE(as<std::uint64_t>{}, 1, 40 * block_bytes);
+  const bool is_small = size == 1;
+  const Manifest manifest{.files = {{.name = "a", .size = size, .mode = 0644}}};
+  SinkSettings settings = sink_settings(to.path(), manifest);
+  settings.slots = 64;
+  auto made = prepare_sink(manifest, settings);
+  REQUIRE(made.has_value());
+  const std::unique_ptr<PreparedSink> sink = std::move(made).value();
+  FileRings rings{256};
+  std::vector<BlockRef> lent;
+  const auto turn = [&] {
+    static_cast<void>(sink->turn(monotonic_now(), rings));
+    for (BlockRef block; rings.to_engine.pop(block);) lent.push_back(block);
+  };
+  turn();
+  REQUIRE(lent.size() == 64);
+  CHECK(lent.back().slot == 0);  // the engine core takes it first
+  std::byte* const pool = lent.back().data;
+  const auto present = [pool] {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    std::vector<unsigned char> resident(64 * block_bytes / page);
+    REQUIRE(::mincore(pool, 64 * block_bytes, resident.data()) == 0);
+    const auto end = std::ranges::find_if(resident, [](unsigned char r) { return (r & 1) == 0; });
+    CHECK(std::all_of(end, resident.end(), [](unsigned char r) { return (r & 1) == 0; }));
+    return static_cast<std::size_t>(end - resident.begin()) * page / block_bytes;
+  };
+  // A huge page may reach beyond what was asked for.
+  const auto are_present = [&present](std::size_t slots) {
+    const std::size_t seen = present();
+    CHECK(seen >= slots);
+    CHECK(seen < slots + 8);
+  };
+  are_present(8);
+  const auto return_slot = [&](std::uint32_t slot) {
+    REQUIRE(rings.from_engine.push(
+        {.data = pool + slot * block_bytes, .file = 0, .length = 7, .slot = slot}));
+    turn();
+  };
+  return_slot(0);
+  are_present(is_small ? 8 : slots_ahead);
+  if (is_small) return;  // no more blocks will come
+  return_slot(0);
+  are_present(slots_ahead);
+  return_slot(9);
+  are_present(32);
+  return_slot(63);
+  are_present(64);
 }

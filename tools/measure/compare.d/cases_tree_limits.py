@@ -94,6 +94,10 @@ def _make_million(folder: Path, files: int) -> None:
         (at / f"f{i}").write_bytes(pool[i * 61 % (MIB - size):][:size])
 
 
+_UNUSED = ("blocks that are not used take no memory, so that the pools' size says nothing of what "
+           "is in VmHWM: all of it is judged")
+
+
 def _pools(process) -> int:
     end = event(process, "end")
     return end["port_memory_bytes"] + end["block_pool_bytes"]
@@ -154,9 +158,10 @@ def cases() -> list[Any]:
           Metric("bps", "goodput", "Mbit/s"), Metric("s_data", "data: time", "s"),
           Metric("s_all", "from start to end: time", "s")], _shaped),
         ("trees-million", "1,000,000 files of 0 to 8 KB, to ext4 on a loop device",
-         [Metric("over_a", "sender: VmHWM - port and block pools", "MiB", "<=", 24),
-          Metric("over_b", "receiver: VmHWM - port and block pools", "MiB", "<=", 24),
-          Metric("peak_a", "sender: VmHWM", "MiB"), Metric("peak_b", "receiver: VmHWM", "MiB"),
+         [Metric("over_a", "sender: VmHWM - port and block pools", "MiB", "<=", 24, _UNUSED),
+          Metric("over_b", "receiver: VmHWM - port and block pools", "MiB", "<=", 24, _UNUSED),
+          Metric("peak_a", "sender: VmHWM", "MiB", "<=", 64),
+          Metric("peak_b", "receiver: VmHWM", "MiB", "<=", 64),
           Metric("rate", "files a second")], _million),
         ("trees-first", "the first byte of 1,000,000 files, and of one, --io udp",
          [Metric("first", "first byte, later than that of one file by", "ms", "<=", 200),

@@ -26,6 +26,7 @@ MemorySink::MemorySink(list::Manifest manifest, const MemorySinkOptions& options
 std::size_t MemorySink::turn(Instant, FileRings& rings) {
   if (!std::exchange(has_lent_, true)) {
     std::uint32_t slot = 0;
+    pool_.make_present(pool_.slots());
     while (pool_.lend(slot)) outbox_.push_back({.data = pool_.data(slot), .slot = slot});
   }
   std::size_t moved = 0;
