@@ -26,7 +26,6 @@ class RecvMachine final : public SessionMachine {
   [[nodiscard]] bool can_take_message() const noexcept override {
     return state_ != State::restarting && SessionMachine::can_take_message();
   }
-  [[nodiscard]] bool has_more_to_send() const noexcept override { return false; }
   [[nodiscard]] bool wants_keepalive() const noexcept override { return is_outcome_certain(); }
 
   /// has_offer: the sender has sent a whole, valid first volume.

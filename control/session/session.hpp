@@ -67,9 +67,9 @@ struct SessionLimits {
   Nanos step = 10s;        ///< for a message that the peer must send at once
   Nanos offer = 60s;       ///< receiving: for the whole manifest
   Nanos consider = 15min;  ///< for a user at the receiver to decide
-  /// The receiver hashes what is on its disk before it answers. Higher: a session with a slower
-  /// disk or processor ends with 11, though it can be resumed. Lower: a peer waits longer for one
-  /// that hangs.
+  /// The receiver hashes small files that it has before it answers, and with --on-exist skip all
+  /// that it has. Higher: a session with a slower disk or processor ends with 11, though it can be
+  /// resumed. Lower: a peer waits longer for one that hangs.
   static constexpr std::uint64_t hash_bytes_per_s = 10'000'000;
   /// consider_all limits the answer to a volume whose files may all exist: they are read before the
   /// user is asked, and once more with the answer. Other work before the question has the time of

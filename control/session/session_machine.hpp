@@ -115,7 +115,7 @@ class SessionMachine {
   }
   /// has_more_to_send: the next tick sends one more large message. Call it when the connection has
   /// room.
-  [[nodiscard]] virtual bool has_more_to_send() const noexcept = 0;
+  [[nodiscard]] virtual bool has_more_to_send() const noexcept { return false; }
   /// wants_keepalive: this end said all it had to say and waits for the answer
   /// (Liveness::is_early_keepalive_due()).
   [[nodiscard]] virtual bool wants_keepalive() const noexcept = 0;

@@ -67,7 +67,8 @@ void VolumePreparer::end() {
   destination_.reset();
 }
 
-/// It may hash what an earlier session left, or wait for an answer. `stop` ends either.
+/// It may hash small files, and with --on-exist skip all that is there, or wait for an answer.
+/// `stop` ends either.
 Result<list::Answer> VolumePreparer::prepare(
     const std::shared_ptr<const session::OfferedVolume>& offer, const std::stop_token& stop) {
   if (options_.is_service && !options_.is_asking && device_->rule == pair::Rule::ask)
