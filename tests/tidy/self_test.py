@@ -58,9 +58,8 @@ RESULTS = f"""<!-- {DUAL} -->
 - commit: `0123456789ab`
 - machine: one
 - date: today
-## cpu
-| scp aes128-gcm: CPU, both ends [ns/B] | 1.61 | 1.5..1.7 (n=2) |  |  |
-| scp aes128-gcm: goodput [Gbit/s] | 8.3 | 7.7..8.9 (n=2) |  |  |
+## gib-gro
+| scp aes128-gcm: whole machine busy, the worse of both [ns/B] | 1.61 | 1.5..1.7 (n=2) |  |  |
 """
 README_OF_COSTS = (
     f"<!-- {DUAL} -->\n<!-- by tools/dev/tidy/cost.py --write; do not edit -->\n| scp | 1.0 | 8.3 "
@@ -210,12 +209,12 @@ FAULTS: Any = (
     }, "exit code 9"),
     ("exit codes gone", {"engine/base/result.hpp": None}, "no ExitCode"),
     ("README's table of costs is of other results",
-     {"docs/results/0.1.0/wired.md": RESULTS, "README.md": README_OF_COSTS
-      }, "README.md:1: error: [cost] 'What it costs' is not what docs/results/0.1.0/wired.md says"),
-    ("README's table of costs has no marks", {"docs/results/0.1.0/wired.md": RESULTS},
+     {"docs/results/0.1.0/cost.md": RESULTS, "README.md": README_OF_COSTS
+      }, "README.md:1: error: [cost] 'What it costs' is not what docs/results/0.1.0/cost.md says"),
+    ("README's table of costs has no marks", {"docs/results/0.1.0/cost.md": RESULTS},
      "README.md:1: error: [cost]"),
-    ("results without a cost", {"docs/results/0.1.0/wired.md": RESULTS.replace("scp", "cp")},
-     "docs/results/0.1.0/wired.md:1: error: [cost] the case 'cpu' has no figures"),
+    ("results without a cost", {"docs/results/0.1.0/cost.md": RESULTS.replace("scp", "cp")},
+     "docs/results/0.1.0/cost.md:1: error: [cost] no case has figures"),
     ("README gone", {"README.md": None}, "the command 'send'"),
     ("threat without test", {"tests/lab/test_x.py": None}, "D4 is in the name of no test",
      "--require-threats"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""cost: the table "What it costs" of README.md, made of the newest page `wired` of docs/results.
+"""cost: the table "What it costs" of README.md, made of the newest page `cost` of docs/results.
 
 README.md has it between two marks; nothing there is written by hand. Used by tidy, which compares
 it; as a program it prints the block, and with --write writes it. Exit code: 0; 1 that page has no
@@ -18,15 +18,21 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "measure/re
 
 import figures  # noqa: E402
 
-PAGE, SOURCE, CASE = "README.md", "wired", "cpu"
+PAGE, SOURCE = "README.md", "cost"
 BEGIN, END = "<!-- by tools/dev/tidy/cost.py --write; do not edit -->", "<!-- to here -->"
-# Row of the case -> what README calls it. In this order.
+# Row of a case -> what README calls it, and case -> column. In this order.
 PROGRAMS = {
     "onehop --io auto, the default": "onehop (encrypted, verified)",
-    "scp aes128-gcm": "scp (aes128-gcm)", "rsync daemon": "rsync, daemon (plain)",
     "curl from nginx, TLS 1.3": "curl from nginx, TLS 1.3",
+    "scp aes128-gcm": "scp (aes128-gcm)",
     "curl from nginx, plain, sendfile": "curl from nginx (plain, sendfile)",
-    "iperf3 TCP, memory to memory": "iperf3 TCP (memory to memory: no file)"
+    "rsync daemon": "rsync, daemon (plain)"
+}
+BUSY, OF_WORSE = "whole machine busy", ", the worse of both"
+COLUMNS = {
+    "gib-gro": ("GRO", OF_WORSE), "gib-single": ("no GRO", OF_WORSE),
+    "gib-9000": ("MTU 9000", OF_WORSE), "wakes-100m": ("100 Mbit/s", ""),
+    "wakes-300m": ("300", ""), "wakes-600m": ("600", "")
 }
 
 
@@ -45,19 +51,21 @@ def medians(text) -> dict[Any, Any]:
 
 def block(path, results) -> str | None:
     """The lines between the marks, or nothing where results has no such figures."""
-    found = medians(section(results, CASE))
-    rows = [(label, found.get(f"{name}: CPU, both ends [ns/B]"),
-             found.get(f"{name}: goodput [Gbit/s]")) for name, label in PROGRAMS.items()]
-    rows = [row for row in rows if None not in row]
+    columns = [(medians(section(results, case)), of) for case, (_, of) in COLUMNS.items()]
+    rows = []
+    for name, label in PROGRAMS.items():
+        found = [column.get(f"{name}: {BUSY}{of} [ns/B]") for column, of in columns]
+        if any(found):
+            rows.append([label, *(f"{value:.1f}" if value else "" for value in found)])
     head = dict(re.findall(r"^- (machine|commit|date): (.+)$", results, re.M))
     if not rows or len(head) < 3:
         return None
     return "\n".join([
-        "", "| file to file, unshaped lab link | CPU of both ends, ns/byte | Gbit/s |",
-        "|---|---:|---:|", *(f"| {label} | {cost:.2f} | {rate:.1f} |"
-                             for label, cost, rate in rows), "",
-        f"{head['machine']}, commit {head['commit']}, {head['date']}; [all results]({path}).",
-        ""
+        "", "| the whole machine busy, ns/byte | "
+        + " | ".join(text for text, _ in COLUMNS.values()) + " |",
+        "|---|" + "---:|" * len(COLUMNS), *(f"| {' | '.join(row)} |" for row in rows), "",
+        "Both ends are on this machine. The first three columns are 1 GiB as fast as the CPUs go.",
+        f"{head['machine']}, commit {head['commit']}, {head['date']}; [all results]({path}).", ""
     ])
 
 
@@ -75,7 +83,7 @@ def findings(tree) -> Iterator[Any]:
     text = block(source, tree.texts[source])
     page = tree.texts.get(PAGE, "")
     if text is None:
-        yield source, 1, f"the case '{CASE}' has no figures for {PAGE}"
+        yield source, 1, f"no case has figures for {PAGE}"
     elif with_block(page, text) != page:
         yield PAGE, 1, f"'What it costs' is not what {source} says: tools/dev/tidy/cost.py --write"
 
@@ -89,7 +97,7 @@ def main(argv) -> int:
     source = figures.newest_below(options.root, SOURCE)
     text = block(source.relative_to(options.root), source.read_text()) if source else None
     if text is None:
-        print(f"cost: no page {SOURCE} with the case '{CASE}', commit, machine and date",
+        print(f"cost: no page {SOURCE} with its cases, commit, machine and date",
               file=sys.stderr)
         return 1
     if not options.write:
