@@ -137,7 +137,7 @@ inline constexpr int source_file_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
 /// leaf_in is where the last component of a path begins.
 [[nodiscard]] inline const char* leaf_in(const std::string& path) noexcept {
-  return path.c_str() + path.rfind('/') + 1;  // npos + 1 is 0
+  return path.c_str() + (path.rfind('/') + 1);  // npos + 1 is 0
 }
 
 /// open_regular opens the regular file `leaf` in `folder` for reading, follows no link, and is not

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -45,6 +47,16 @@ inline bool has_wifi_status() {
 }
 
 inline bool has_seccomp() { return ::prctl(PR_GET_SECCOMP) == 0; }
+
+/// is_heap_told: mallinfo2() knows this build's allocator; that of a sanitizer, which keeps what
+/// was freed, it does not.
+inline bool is_heap_told() {
+  const std::size_t before = ::mallinfo2().uordblks;
+  void* volatile block = std::malloc(10'000);
+  const bool is_told = ::mallinfo2().uordblks > before;
+  std::free(block);
+  return is_told;
+}
 
 /// has_populate: memory can be asked for together with its pages.
 inline bool has_populate() {

@@ -82,7 +82,7 @@ def test_several_sessions_at_once_and_then_rest(onehop) -> None:
     with Served(onehop) as world:
         service = world.serve("--hidden")  # other tests look for receivers
         at_start, threads_at_start = rss_kib(service.process.pid), threads(service.process.pid)
-        check(at_start <= RSS_KIB_MAX, f"{at_start} KiB at rest")
+        check(at_start <= RSS_KIB_MAX or is_sanitized(onehop), f"{at_start} KiB at rest")
         paths = [world.files_of(12 * MB, f"file{i}.bin") for i in range(4)]
         senders = [world.send_as(name, path, "--max-rate", "60Mbit")
                    for name, path in zip(("ann", "eve", "ann", "eve"), paths)]

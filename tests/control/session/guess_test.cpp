@@ -138,7 +138,7 @@ TEST_CASE("K3 another identity tries no code", "[control][session]") {
     RawPeer peer{world.io, {.role = Role::sender, .identity = "another"}, wrong_code};
     peer.source += static_cast<std::uint32_t>(i);
     peer.connect(world.recv_host.port);
-    REQUIRE(world.run([&] { return world.recv_host.rejections.size() == i; }));
+    REQUIRE(world.run([&] { return peer.is_over && world.recv_host.rejections.size() == i; }));
   }
   CHECK_FALSE(world.recv_end.has_value());
   REQUIRE(world.send_to_end() == ExitCode::done);

@@ -13,6 +13,7 @@
 
 #include "engine/list/tree_scan.hpp"
 #include "tests/control/session/virtual_session.hpp"
+#include "tests/support/needs.hpp"
 
 using namespace onehop;
 using namespace onehop::session;
@@ -291,15 +292,6 @@ namespace {
 
 constexpr std::size_t volume_entries = list::VolumeSizes{}.entries_max;
 
-/// is_heap_told: mallinfo2() knows this build's allocator; that of a sanitizer it does not.
-bool is_heap_told() {
-  const std::size_t before = ::mallinfo2().uordblks;
-  void* volatile block = std::malloc(10'000);
-  const bool is_told = ::mallinfo2().uordblks > before;
-  std::free(block);
-  return is_told;
-}
-
 /// heap_peak plays a tree of `count` names and gives the most that the heap held, in bytes beyond
 /// what it held before.
 std::size_t heap_peak(std::uint64_t count) {
@@ -341,7 +333,7 @@ std::size_t heap_peak(std::uint64_t count) {
 //         and what is under way between them.
 TEST_CASE("Z1 a tree of any size takes the memory of its volumes under way", "[control][session]") {
   const char* const names = std::getenv("ONEHOP_NAMES");
-  if (!is_heap_told()) {
+  if (!onehop::test::is_heap_told()) {
     (void)heap_peak(40'000);
     return;
   }

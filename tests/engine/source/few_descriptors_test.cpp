@@ -59,6 +59,7 @@ TEST_CASE("C4 where descriptors are few every file is listed, or the scan says s
     if (!found.value().problems.empty()) return 11;
     return found.value().counts.files == files ? 0 : 12;
   };
+  CHECK(run() == 0);  // a sanitizer takes a descriptor for its first look at a type
   CHECK(with_descriptors(100, run) == 0);
   CHECK(with_descriptors(20, run) == 0);
   for (unsigned more = 0; more < 20; ++more) {
@@ -82,6 +83,7 @@ TEST_CASE("C4 where descriptors are few the second look says so", "[engine][file
     if (again.has_error()) return says_what_is_needed(again.error()) ? 1 : 10;
     return problems.empty() ? 0 : 11;
   };
+  CHECK(run() == 0);
   CHECK(with_descriptors(20, run) == 0);
   CHECK(with_descriptors(0, run) == 1);
 }

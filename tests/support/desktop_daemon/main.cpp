@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -80,12 +81,17 @@ void obey(sd_bus* connection, const std::string& line) {
                        static_cast<std::uint32_t>(std::atoi(how.c_str())));
 }
 
+struct Close {
+  void operator()(sd_bus* bus) const noexcept { sd_bus_flush_close_unref(bus); }
+};
+
 }  // namespace
 
 int main(int count, char** words) {
   capabilities.assign(words + 1, words + count);
   sd_bus* connection = nullptr;
   if (sd_bus_open_user(&connection) < 0) return 1;
+  const std::unique_ptr<sd_bus, Close> owner{connection};
   sd_bus_add_filter(connection, nullptr, on_message, nullptr);
   for (const char* name : {"org.freedesktop.Notifications", "org.freedesktop.FileManager1"})
     if (sd_bus_request_name(connection, name, 0) < 0) return 1;
