@@ -34,6 +34,8 @@ def _lay_bare(lab) -> None:
     lab.read("a", "ethtool", "-K", LOWER, "tx", "on", "tso", "on", "gso", "on",
              "tx-udp-segmentation", "on")
     lab.read("a", "ip", "addr", "add", f"{labs.ADDRESS_A}/24", "dev", LOWER)
+    # b knows the macvlan's link address still, and would send to it until it doubts that.
+    lab.read("b", "ip", "neigh", "flush", "dev", "vb")
 
 
 def _round(profile, context) -> dict[Any, Any]:
